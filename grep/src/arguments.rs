@@ -1,9 +1,9 @@
-//! The command line of `grep`, parsed, before anything is looked up.
+//! The parsed command line of `grep`, before anything is looked up.
 //!
-//! Later flags override earlier ones, and several flags may speak about one thing (`-i -s -S`; `-c
-//! -l --json`): each such thing is one field here, and the flag that comes last sets it. Nothing is
-//! opened, compiled or checked against the file system; that is `settings`. Source of the grammar
-//! and of which flag overrides which: the documented behaviour of ripgrep 15.
+//! Later flags override earlier ones, and several flags may set one property (`-i -s -S`;
+//! `-c -l --json`): each property is one field here, and the last flag sets it. Nothing is opened,
+//! compiled or compared with the file system; `settings` does that. Source of the grammar, and of
+//! which flag overrides which: the documented behaviour of ripgrep 15.
 
 use anyhow::{bail, Context, Result};
 use grep_printer::{HyperlinkFormat, UserColorSpec};
@@ -11,10 +11,10 @@ use present::completion::Shell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What is printed about what was found.
+/// The kind of output of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Output {
-    /// Lines.
+    /// Matching lines.
     #[default]
     Lines,
     /// Numbers of matching lines.
@@ -23,26 +23,26 @@ pub(super) enum Output {
     CountMatches,
     /// Paths with a match.
     Paths,
-    /// Paths without one.
+    /// Paths of files without a match.
     PathsWithout,
     /// JSON lines.
     Json,
 }
 
-/// What the command is to do.
+/// The action of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Search.
+    /// Searches.
     Search(Output),
-    /// List the files that would be searched.
+    /// Lists the files that would be searched.
     Files,
-    /// List the types.
+    /// Lists the file types.
     Types,
-    /// Write a manual page or completions.
+    /// Writes a manual page or completions.
     Generate(Generated),
-    /// Say which engine the pattern gets.
+    /// Explains which engine the pattern gets.
     Explain,
-    /// Print a stage of the compiler.
+    /// Prints a stage of the compiler.
     Program,
 }
 
@@ -52,12 +52,12 @@ impl Default for Mode {
     }
 }
 
-/// What `--generate` can write.
+/// The texts that `--generate` can write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Generated {
     /// A manual page.
     Man,
-    /// Completions of a shell.
+    /// Completions for a shell.
     Completions(Shell),
 }
 
@@ -74,13 +74,14 @@ pub(super) enum Special {
     Pcre2Version,
 }
 
-/// Files that hold NUL bytes.
+/// What to do with files that hold NUL bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Binary {
-    /// Stop at the first NUL in a file that was found, say so in a file that was named.
+    /// Stop at the first NUL byte of a file that was found in a folder; print a note instead of
+    /// lines for a file that was named.
     #[default]
     Auto,
-    /// Search them to the first match and say so.
+    /// Search them to the first match, and print a note.
     Search,
     /// Treat them as text.
     Text,
@@ -92,16 +93,16 @@ pub(super) enum Boundary {
     /// Anywhere.
     #[default]
     None,
-    /// At words' ends.
+    /// At the ends of words.
     Word,
-    /// At a line's ends.
+    /// At the ends of a line.
     Line,
 }
 
 /// When output is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Buffering {
-    /// By line on a terminal.
+    /// By line on a terminal, else by block.
     #[default]
     Auto,
     /// By line.
@@ -110,19 +111,19 @@ pub(super) enum Buffering {
     Block,
 }
 
-/// Upper and lower case.
+/// Whether upper and lower case differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Case {
-    /// Differ.
+    /// They differ.
     #[default]
     Sensitive,
-    /// Do not.
+    /// They do not differ.
     Insensitive,
-    /// Differ where a pattern has an upper-case letter.
+    /// They differ if a pattern has an upper-case letter.
     Smart,
 }
 
-/// When to colour.
+/// When output is coloured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Color {
     /// Never.
@@ -150,13 +151,13 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// (before, after).
+    /// The numbers of lines before and after a match.
     pub(super) fn lines(self) -> (usize, usize) {
         let both = self.both.unwrap_or(0);
         (self.before.unwrap_or(both), self.after.unwrap_or(both))
     }
 
-    /// These lines without `--passthru`, which any of the three flags takes back.
+    /// These lines without `--passthru`, which any of the three flags cancels.
     pub(super) fn limited(self) -> Around {
         if self.all {
             Around::default()
@@ -169,42 +170,42 @@ impl Around {
 /// How bytes become text.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Encoding {
-    /// UTF-8 or by byte order mark.
+    /// As UTF-8, or by a byte order mark.
     #[default]
     Auto,
-    /// As it is.
+    /// Without decoding.
     Raw,
     /// From this encoding.
     From(grep_searcher::Encoding),
 }
 
-/// Who matches.
+/// The engine that matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Engine {
-    /// Ours.
+    /// Our engine.
     #[default]
     Default,
     /// PCRE2.
     Pcre2,
-    /// Ours where it can, else PCRE2; on a graphics card where that is sooner.
+    /// Our engine if it has the pattern, else PCRE2; a graphics card if that is sooner.
     Auto,
-    /// Ours, on a graphics card.
+    /// Our engine on a graphics card.
     Cuda,
 }
 
 /// Whether files are mapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mapping {
-    /// When few files were named.
+    /// If few files were named.
     #[default]
     Auto,
-    /// Where possible.
+    /// If possible.
     Always,
     /// Never.
     Never,
 }
 
-/// Where patterns come from.
+/// The source of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PatternSource {
     /// `-e`
@@ -226,19 +227,19 @@ pub(super) enum SortKey {
     Created,
 }
 
-/// `--sort` and `--sortr`.
+/// The order of `--sort` and `--sortr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sort {
-    /// By what.
+    /// The property to sort by.
     pub(super) key: SortKey,
-    /// Largest first.
+    /// Whether the largest comes first.
     pub(super) reverse: bool,
 }
 
-/// A change of the known file types or of those selected.
+/// A change of the known file types, or of the selected ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TypeChange {
-    /// Forget a type's globs.
+    /// Forget the globs of a type.
     Clear(String),
     /// `name:glob`
     Add(String),
@@ -248,7 +249,7 @@ pub(super) enum TypeChange {
     Negate(String),
 }
 
-/// Which rules about ignoring are off.
+/// Which rules about ignoring are off. Each field names its rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct NoIgnore {
     /// `.ignore`, `.rgignore`
@@ -271,9 +272,9 @@ pub(super) struct NoIgnore {
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "a field is documented by its flag")]
 pub(super) struct Arguments {
-    /// Long names of the flags that were given or taken back, in their order.
+    /// Long names of the flags that were given or cancelled, in their order.
     pub(super) given: Vec<&'static str>,
-    /// Whose command line it is, such as `lightfoot grep`.
+    /// The program's name, such as `lightfoot grep`.
     pub(super) program: &'static str,
     pub(super) special: Option<Special>,
     pub(super) mode: Mode,
@@ -350,7 +351,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// A later way of printing replaces an earlier one; a search never replaces a listing.
+    /// A later kind of output replaces an earlier one; a search never replaces a listing.
     pub(super) fn set_mode(&mut self, mode: Mode) {
         let replaces = matches!(self.mode, Mode::Search(_)) || !matches!(mode, Mode::Search(_));
         if replaces {
@@ -359,7 +360,7 @@ impl Arguments {
     }
 }
 
-/// What a flag was given.
+/// What the command line gives for a flag.
 #[derive(Clone, Debug)]
 pub(super) enum Given {
     /// The flag.
@@ -394,7 +395,7 @@ impl Given {
         }
     }
 
-    /// The value as bytes, escape sequences resolved.
+    /// The value as bytes, with escape sequences resolved.
     pub(super) fn unescaped(self) -> Result<Vec<u8>> {
         let text = self.text().context("use escape sequences for bytes that are not UTF-8")?;
         Ok(grep_cli::unescape(&text))

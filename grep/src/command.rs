@@ -1,4 +1,4 @@
-//! A search from its words to its exit status.
+//! Runs a search from its command line to its exit status.
 
 use crate::arguments::{Arguments, Generated, Mode, Special};
 use crate::flag::FLAGS;
@@ -11,23 +11,23 @@ use present::manual::manual;
 use present::output::print;
 use std::ffi::OsString;
 
-/// The program that offers the search: it gives it its name, and `--generate` the whole command
-/// line.
+/// The program that offers the search. It provides its name and, for `--generate`, the whole
+/// command line.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
     /// The words before the options, such as `lightfoot grep`.
     pub name: &'static str,
-    /// The help of the whole program, which has that of [`command_help`] in it.
+    /// The help of the whole program, which includes that of [`command_help`].
     pub root: fn() -> CommandHelp,
 }
 
-/// What manual page and completions of the search are written from; `words` are the words of
+/// The help from which the manual page and completions are written. `words` are the words of
 /// [`Program::name`].
 pub fn command_help(words: &[&str]) -> CommandHelp {
     help::command_help(FLAGS, words)
 }
 
-/// Runs the search with the words behind the program's name; its exit status.
+/// Runs the search with the words behind the program's name, and returns its exit status.
 pub fn main(program: Program, words: &[OsString]) -> u8 {
     say::name(program.name);
     match run(program, words) {
@@ -69,7 +69,7 @@ fn run(program: Program, words: &[OsString]) -> Result<u8> {
     })
 }
 
-/// The command line, behind the words of the configuration file.
+/// Parses the words of the configuration file, and then those of the command line.
 fn parse(words: &[OsString]) -> Result<Arguments> {
     let arguments = flag::parse(FLAGS, words.iter().cloned())?;
     if arguments.special.is_some() || arguments.no_config {
@@ -92,7 +92,7 @@ fn special_text(special: Special, program: &str) -> String {
     }
 }
 
-/// As ripgrep writes them; the scripts are those of the whole program.
+/// Generates texts as ripgrep does; completions are those of the whole program.
 fn generated(kind: Generated, program: Program) -> String {
     let root = (program.root)();
     match kind {

@@ -1,7 +1,7 @@
 //! The configuration file: flags that hold for every search.
 //!
-//! The file is named by `LIGHTFOOT_GREP_CONFIG_PATH`, or by `RIPGREP_CONFIG_PATH` where that is not
-//! set, so that one file serves both. Each line is one word of the command line; blank lines and
+//! `LIGHTFOOT_GREP_CONFIG_PATH` names the file. If it is not set, `RIPGREP_CONFIG_PATH` does, so
+//! one file can serve both programs. Each line is one word of the command line; blank lines and
 //! lines that begin with `#` are skipped. There is no quoting.
 
 use super::say;
@@ -9,10 +9,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// Names of the variables, the first one set wins.
+/// Names of the variables; the first one that is set counts.
 const VARIABLES: [&str; 2] = ["LIGHTFOOT_GREP_CONFIG_PATH", "RIPGREP_CONFIG_PATH"];
 
-/// The words of the configuration file; none where there is none.
+/// The words of the configuration file; empty if there is none.
 pub(super) fn words() -> Vec<OsString> {
     let Some((name, path)) = VARIABLES.iter().find_map(|name| Some((name, std::env::var_os(name)?))) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! `--explain` and `--debug-program`: how a pattern is searched.
+//! `--explain` and `--debug-program`: show how a pattern is searched.
 
 use super::arguments::Engine;
 use super::card;
@@ -7,10 +7,10 @@ use super::settings::Settings;
 use anyhow::{bail, Result};
 use present::output::print;
 
-/// Prints what was chosen for the pattern.
+/// Prints how the pattern is searched.
 ///
 /// # Errors
-/// The pattern is refused, or output cannot be written.
+/// When the pattern is refused, or output cannot be written.
 pub(super) fn run(settings: &Settings) -> Result<()> {
     let matching = Matching::new(settings)?;
     let mut out = sentence(&matching);
@@ -20,7 +20,7 @@ pub(super) fn run(settings: &Settings) -> Result<()> {
     print(&out)
 }
 
-/// What was chosen, in lines.
+/// How the pattern is searched, in lines.
 pub(super) fn sentence(matching: &Matching) -> String {
     match matching {
         Matching::Query(query) => query.main().explain(),
@@ -40,7 +40,8 @@ const STAGES: &[&str] = &["hir", "program", "all"];
 /// Prints a stage of the pattern's bit-stream program.
 ///
 /// # Errors
-/// The pattern is refused or has no program, there is no such stage, or output cannot be written.
+/// When the pattern is refused or has no program, the stage does not exist, or output cannot be
+/// written.
 pub(super) fn program(settings: &Settings) -> Result<()> {
     let stage = settings.arguments.program_stage.as_str();
     if !STAGES.contains(&stage) {

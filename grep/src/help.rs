@@ -1,12 +1,12 @@
-//! `--help`, `-h`, `--version`, and the page that manual and completions are made of, from the
-//! table of flags.
+//! `--help`, `-h`, `--version`, and the help for manual page and completions, from the table of
+//! flags.
 
 use super::flag::{Flag, Group};
 use present::help::{Choice, CommandHelp, Entry, OptionGroup, OptionHelp};
 use present::terminal::beside;
 use std::fmt::Write;
 
-/// Ways to write it; `@` is the program.
+/// The forms of the command line; `@` is the program.
 const USAGE: &str = "\
 usage: @ [OPTIONS] PATTERN [PATH ...]
        @ [OPTIONS] -e PATTERN ... [PATH ...]
@@ -21,7 +21,7 @@ const ABOUT: &str =
 const STATUS: &str = "Exit status: 0 when a line matched, 1 when none did, 2 when something went wrong \
 (with -q, 0 as soon as a line matched).";
 
-/// A column of this width holds the flags.
+/// The width of the column of flags.
 const WIDTH: usize = 34;
 
 /// `-h`
@@ -31,7 +31,7 @@ pub(super) fn short(groups: &[Group], program: &str) -> String {
         let _ = write!(out, "\n{}:\n", group.title);
         for flag in group.flags {
             let names = names(flag);
-            // A long name has a line of its own.
+            // A long name stands on a line of its own.
             if names.len() > WIDTH {
                 let _ = writeln!(out, "  {names}");
                 out += &beside(&format!("  {:<WIDTH$}  ", ""), flag.about);
@@ -75,7 +75,7 @@ fn further(flag: &Flag) -> Vec<String> {
     lines
 }
 
-/// `-m N, --max-count=N`
+/// The names of a flag, as in `-m N, --max-count=N`.
 fn names(flag: &Flag) -> String {
     match (flag.short, flag.value) {
         (Some(short), Some(value)) => format!("-{short} {value}, --{}={value}", flag.long),
@@ -110,8 +110,8 @@ pub(super) const ENVIRONMENT: &[Entry] = &[(
     "A file of options, one word a line; the first that is set counts.",
 )];
 
-/// What manual page and completions are written from; `words` are the program and the words before
-/// the options.
+/// The help from which the manual page and completions are written. `words` are the program and the
+/// words before the options.
 pub(super) fn command_help(groups: &[Group], words: &[&str]) -> CommandHelp {
     let usage = usage(&words.join(" "));
     let usage = usage.lines().map(|line| line.trim_start_matches("usage:").trim().to_owned());

@@ -7,11 +7,12 @@
 //! | a program that offers the search | its help, manual page, completions | [`command_help`] |
 //!
 //! `flag` reads the command line into `arguments`, `settings` interprets it, `walk` finds the
-//! files, `search` runs workers over them: `worker` is the general path, with every kind of output,
-//! `direct` the fast one for what most searches are. Both print the same bytes, and the table of
-//! flags says which flag needs which path. The engine is the crate `pattern`. The command line is
-//! parsed here and not by clap, because flags override each other in their order and a start has a
-//! millisecond in all. Exit status: 0 a match, 1 none, 2 an error (an error wins unless `-q`).
+//! files, and `search` runs workers over them. `worker` is the general path, with every kind of
+//! output; `direct` is the fast path for most searches. Both print the same bytes, and the table of
+//! flags states which paths implement each flag. The engine is the crate `pattern`. The command
+//! line is parsed here and not by clap, because flags override each other in their order and a
+//! start may take only a millisecond. Exit status: 0 a match, 1 none, 2 an error (an error wins
+//! unless `-q`).
 //!
 //! It is the command `lightfoot grep`, and a program of its own, `lightfoot-grep`.
 

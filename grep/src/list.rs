@@ -1,4 +1,4 @@
-//! `--files` and `--type-list`: what would be searched, and by which names.
+//! `--files` and `--type-list`: list the files that would be searched, and the known file types.
 
 use super::settings::Settings;
 use super::stdout::Stdout;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use termcolor::WriteColor;
 
-/// Prints the paths that would be searched; whether there is any.
+/// Prints the paths that would be searched, and returns whether there is any.
 ///
 /// # Errors
-/// What cannot be built, or output that cannot be written.
+/// When the walk cannot be built, or output cannot be written.
 pub(super) fn files(settings: &Settings) -> Result<bool> {
     let printer = printer(settings).build(Stdout::new(settings));
     if settings.threads == 1 {
@@ -83,10 +83,10 @@ fn printer(settings: &Settings) -> PathPrinterBuilder {
     builder
 }
 
-/// Prints the known types; whether there is any.
+/// Prints the known types, and returns whether there is any.
 ///
 /// # Errors
-/// A malformed change of the types, or output that cannot be written.
+/// When a change of the types is malformed, or output cannot be written.
 pub(super) fn types(settings: &Settings) -> Result<bool> {
     let types = walk::types(&settings.arguments.type_changes)?;
     let mut out = Stdout::new(settings);

@@ -1,12 +1,12 @@
-//! What a search of one file came to, whichever path searched it.
+//! The outcome of the search of one file, for both paths.
 
 use grep_printer::Stats;
 
-/// What a search of one haystack came to.
+/// The outcome of the search of one haystack.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SearchOutcome {
     /// Whether it counts as a match.
     pub(super) any: bool,
-    /// Statistics, where they were asked for.
+    /// Statistics, if they were requested.
     pub(super) stats: Option<Stats>,
 }

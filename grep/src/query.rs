@@ -1,7 +1,7 @@
-//! What a line must satisfy: the pattern, every pattern of `--and`, none of `--not`.
+//! The conditions on a line: the pattern, every pattern of `--and`, and none of `--not`.
 //!
-//! Spans are the main pattern's. A line is looked at by the further patterns only when the main one
-//! matches it. The main pattern may be PCRE2's.
+//! Spans are those of the main pattern. The other patterns are tried only on lines that the main
+//! one matches. PCRE2 may match the main pattern.
 
 use super::arguments::{Boundary, Case, Engine};
 use super::card;
@@ -13,7 +13,7 @@ use pattern::superset::{superset, Candidates};
 use pattern::Regex;
 use std::ops::{ControlFlow, Range};
 
-/// Our engine with further conditions.
+/// Our engine, with further conditions.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     main: Regex,
@@ -31,10 +31,10 @@ pub(super) enum Matching {
 }
 
 impl Matching {
-    /// Compiles what the settings ask for.
+    /// Compiles the patterns that the settings give.
     ///
     /// # Errors
-    /// The pattern with a mark at the place, and what is wrong there.
+    /// When a pattern is refused: the pattern with a mark at the place, and what is wrong there.
     pub(super) fn new(settings: &Settings) -> Result<Matching> {
         match settings.arguments.engine {
             Engine::Default => Ok(Matching::Query(Query::new(settings)?)),
@@ -74,7 +74,7 @@ impl Query {
         let builder = RegexBuilder::new().options(settings.expression()).engine("cuda");
         let main = builder.build_many(&settings.patterns).map_err(|error| advised(&error))?;
         if main.engine() != "cuda" {
-            // Asked again for the reason alone.
+            // Tries again only to get the reason.
             main.on_card()?;
         }
         Ok(Query { main, ..self })
@@ -85,12 +85,12 @@ impl Query {
         &self.main
     }
 
-    /// Whether there is nothing but the main expression.
+    /// Whether there are no further conditions.
     pub(super) fn is_plain(&self) -> bool {
         self.and.is_empty() && self.not.is_empty()
     }
 
-    /// The further conditions, on a line.
+    /// Whether a line meets the further conditions.
     fn permits(&self, line: &[u8]) -> bool {
         self.and.iter().all(|regex| regex.is_match(line))
             && !self.not.iter().any(|regex| regex.is_match(line))
@@ -113,7 +113,7 @@ impl Query {
         })
     }
 
-    /// How many lines of `text` satisfy the query.
+    /// The number of lines of `text` that satisfy the query.
     pub(super) fn count_lines(&self, text: &[u8]) -> u64 {
         if self.is_plain() {
             return self.main.count_lines(text);
@@ -127,7 +127,7 @@ impl Query {
     }
 }
 
-/// The error with the flag that helps.
+/// The error, with the flag that helps.
 fn advised(error: &pattern::regex::Error) -> anyhow::Error {
     use pattern::regex::ErrorKind;
     let advice = match error.kind {
@@ -142,8 +142,8 @@ fn advised(error: &pattern::regex::Error) -> anyhow::Error {
     anyhow::anyhow!("{error}{advice}")
 }
 
-/// PCRE2, asked about the lines that our engine finds by what the patterns cannot do without, where
-/// that can be said.
+/// PCRE2, which confirms the lines that our engine finds by a superset of the patterns, if they
+/// have one.
 fn pcre2(settings: &Settings) -> Result<Candidates<grep_pcre2::RegexMatcher>> {
     let arguments = &settings.arguments;
     if !(arguments.and.is_empty() && arguments.not.is_empty()) {
@@ -165,7 +165,7 @@ fn pcre2(settings: &Settings) -> Result<Candidates<grep_pcre2::RegexMatcher>> {
             builder.whole_line(true);
         }
     }
-    // The default of 32 KB is soon exhausted by patterns that backtrack.
+    // Patterns that backtrack soon exhaust the default of 32 KB.
     builder.jit_if_available(true).max_jit_stack_size(Some(10 << 20));
     if !arguments.no_unicode {
         builder.utf(true).ucp(true);
@@ -201,7 +201,7 @@ impl Matcher for Query {
         self.main.captures_at(haystack, at, captures)
     }
 
-    /// Asked by searchers that look at one line at a time.
+    /// Searchers that look at one line at a time call this.
     fn shortest_match_at(&self, haystack: &[u8], at: usize) -> Result<Option<usize>, NoError> {
         let found = self.main.shortest_match_at(haystack, at)?;
         Ok(found.filter(|_| self.is_plain() || self.permits(haystack)))

@@ -1,10 +1,10 @@
-//! Results of several threads on one standard output, one file after the other.
+//! Writes the results of several threads to one standard output, one file after the other.
 //!
-//! A thread collects what it prints of a file and hands it over when the file is done, so that
-//! nobody waits for a slow search. Where that gets large (`--vimgrep` prints a line once for every
-//! match in it, so a line of 100 KB may come to 10 GB) the thread takes the output for itself,
-//! writes what it has, and goes on writing through until its file is done: memory stays bounded,
-//! and the others wait only when they have something to print.
+//! A thread collects the results of a file and writes them when the file is done, so no thread
+//! waits for a slow search. Results may become large: `--vimgrep` prints a line once for every
+//! match in it, so a line of 100 KB may give 10 GB. Then the thread takes the output for itself,
+//! writes its results, and keeps writing until its file is done. So memory stays bounded, and the
+//! others wait only when they have results to print.
 
 use super::settings::Settings;
 use super::stdout::Stdout;
@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use termcolor::{Buffer, ColorSpec, HyperlinkSpec, WriteColor};
 
-/// More than this is not collected of one file.
+/// At most this many bytes of one file are collected.
 const COLLECTED_BYTES: usize = 4 << 20;
 
 /// Standard output, shared.
@@ -25,9 +25,9 @@ pub(super) struct Results<'s> {
 
 struct State {
     out: Stdout,
-    /// A thread writes the results of its file.
+    /// Whether a thread writes the results of its file.
     taken: bool,
-    /// The results of a file were written.
+    /// Whether the results of a file were written.
     any: bool,
 }
 
@@ -45,7 +45,7 @@ impl<'s> Results<'s> {
         Collected { results: self, buffer, owns: false }
     }
 
-    /// Standard output alone, when all threads are done.
+    /// Standard output, for the time when all threads are done.
     pub(super) fn into_out(self) -> Stdout {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).out
     }
@@ -54,7 +54,7 @@ impl<'s> Results<'s> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the output is free, takes it and begins with another file.
+    /// Waits until the output is free, takes it, and begins another file.
     fn take(&self) -> io::Result<()> {
         let mut state = self.lock();
         while state.taken {
@@ -83,25 +83,25 @@ impl<'s> Results<'s> {
     }
 }
 
-/// What one thread prints of one file.
+/// Output of one thread for one file.
 pub(super) struct Collected<'r, 's> {
     results: &'r Results<'s>,
     buffer: Buffer,
-    /// The output is this thread's until its file is done.
+    /// Whether this thread has the output until its file is done.
     owns: bool,
 }
 
 impl Collected<'_, '_> {
-    /// Prints what was collected; the file is done.
+    /// Writes the collected results; the file is done.
     ///
     /// # Errors
-    /// What writing says.
+    /// When writing fails.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let written = if self.buffer.is_empty() { Ok(()) } else { self.write_through() };
         written.and(self.give_up())
     }
 
-    /// Forgets what was collected; the file is done.
+    /// Discards the collected results; the file is done.
     pub(super) fn give_up(&mut self) -> io::Result<()> {
         self.buffer.clear();
         if std::mem::take(&mut self.owns) {
@@ -120,7 +120,7 @@ impl Collected<'_, '_> {
     }
 }
 
-/// For another thread, which has printed nothing.
+/// A clone is for another thread, which has printed nothing yet.
 impl Clone for Collected<'_, '_> {
     fn clone(&self) -> Self {
         self.results.writer()
@@ -129,7 +129,7 @@ impl Clone for Collected<'_, '_> {
 
 impl Drop for Collected<'_, '_> {
     fn drop(&mut self) {
-        // Whatever ended the search of a file: nobody waits for its output. Errors were told.
+        // However the search of a file ended, no thread waits for its output. Errors were reported.
         let _ = self.give_up();
     }
 }
@@ -153,7 +153,7 @@ impl Write for Collected<'_, '_> {
         self.write_through()
     }
 
-    /// Results come out when there are many, or all.
+    /// Results are written when they are large, or when the file is done.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

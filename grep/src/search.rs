@@ -1,4 +1,5 @@
-//! Runs the search: one thread or several over the haystacks, results in one piece per file.
+//! Runs the search: one thread or several take haystacks, and the results of one file stay
+//! together.
 
 use super::arguments::Output;
 use super::explain;
@@ -17,11 +18,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Whether anything matched.
+/// Searches, and returns whether anything matched.
 ///
 /// # Errors
-/// What cannot be built: pattern, globs, preprocessor. What goes wrong with a file is said and the
-/// search goes on.
+/// When a pattern, a glob or a preprocessor cannot be built. Errors of a file are reported, and the
+/// search continues.
 pub(super) fn run(settings: &Settings) -> Result<bool> {
     let start = Instant::now();
     let matching = Matching::new(settings)?;
@@ -66,7 +67,7 @@ fn one_thread(settings: &Settings, matching: Matching, start: Instant) -> Result
         _ => {}
     }
     if let Some(stats) = stats {
-        // A closed pipe is no reason to fail.
+        // A closed pipe is no error.
         let _ = print_stats(settings, &stats, start, worker.writer());
     }
     Ok(matched)
@@ -117,7 +118,7 @@ fn many_threads(settings: &Settings, matching: Matching, start: Instant) -> Resu
     drop(worker);
     nothing_searched(settings, searched.load(Ordering::Relaxed));
     if let Some(stats) = lock(&stats).as_ref() {
-        // A closed pipe is no reason to fail.
+        // A closed pipe is no error.
         let _ = print_stats(settings, stats, start, &mut results.into_out());
     }
     Ok(matched.load(Ordering::Relaxed))

@@ -1,8 +1,8 @@
-//! From arguments to settings: defaults that depend on the terminal, on the paths and on
-//! each other; pattern files; globs.
+//! Turns arguments into settings: defaults that depend on the terminal, on the paths and on each
+//! other, pattern files, and globs.
 //!
-//! What only one part needs (printers, searchers, walkers) is built by that part from these values.
-//! Source of the defaults: the documented behaviour of ripgrep 15.
+//! Printers, searchers and walkers build what only they need from these values. Source of the
+//! defaults: the documented behaviour of ripgrep 15.
 
 use super::arguments::{
     Arguments, Binary, Boundary, Case, Color, Encoding, Mapping, Mode, Output, PatternSource, Sort,
@@ -13,20 +13,20 @@ use std::collections::HashSet;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// All that a search needs to know.
+/// The settings of a search.
 #[derive(Debug)]
 pub(super) struct Settings {
     /// The arguments that need no interpretation.
     pub(super) arguments: Arguments,
-    /// What is printed; lines for modes that do not search.
+    /// The kind of output; lines for modes that do not search.
     pub(super) output: Output,
     /// The patterns, each once.
     pub(super) patterns: Vec<String>,
-    /// Where to search; never empty.
+    /// The paths to search; never empty.
     pub(super) paths: Vec<PathBuf>,
-    /// No path was given: the working directory or standard input was chosen.
+    /// Whether no path was given, so that the working directory or standard input was chosen.
     pub(super) implicit_path: bool,
-    /// Exactly one thing that is not a folder is searched.
+    /// Whether exactly one haystack that is no folder is searched.
     pub(super) one_file: bool,
     /// The working directory.
     pub(super) folder: PathBuf,
@@ -37,22 +37,22 @@ pub(super) struct Settings {
     pub(super) heading: bool,
     pub(super) line_number: bool,
     pub(super) with_filename: bool,
-    /// Printed between the results of two files.
+    /// Bytes that are printed between the results of two files.
     pub(super) file_separator: Option<Vec<u8>>,
     pub(super) context_separator: Option<Vec<u8>>,
     pub(super) field_match_separator: Vec<u8>,
     pub(super) field_context_separator: Vec<u8>,
     pub(super) path_terminator: Option<u8>,
-    /// Statistics are collected.
+    /// Whether statistics are collected.
     pub(super) stats: bool,
-    /// One match decides everything.
+    /// Whether one match decides everything.
     pub(super) quit_after_match: bool,
     /// Threads of the walk.
     pub(super) threads: usize,
-    /// Threads that may search one large file; `None`: as many as the system offers.
+    /// Threads that may search one large file; `None` for as many as the system offers.
     pub(super) file_threads: Option<usize>,
-    /// Named files are text until a line to be printed says otherwise, as files that ripgrep maps
-    /// are. Nothing is mapped.
+    /// Whether named files are text until a line to be printed has a NUL byte, as files that
+    /// ripgrep maps are. Nothing is mapped.
     pub(super) as_mapped: bool,
     pub(super) terminal: bool,
 }
@@ -61,7 +61,7 @@ impl Settings {
     /// Interprets the command line.
     ///
     /// # Errors
-    /// One sentence: no pattern, a pattern file that cannot be read, and the like.
+    /// One sentence, for example when there is no pattern or a pattern file cannot be read.
     pub(super) fn new(mut arguments: Arguments) -> Result<Settings> {
         let mut stdin = Stdin::Free;
         let output = output(&arguments);
@@ -107,7 +107,7 @@ impl Settings {
         })
     }
 
-    /// Whether a search can find anything at all.
+    /// Whether a search can find anything.
     pub(super) fn can_match(&self) -> bool {
         (!self.patterns.is_empty() || self.arguments.invert_match) && self.arguments.max_count != Some(0)
     }
@@ -122,7 +122,7 @@ impl Settings {
         self.arguments.sort
     }
 
-    /// What NUL bytes mean in a file that was named or found.
+    /// How NUL bytes are treated in a file that was named or found.
     pub(super) fn binary(&self, named: bool) -> grep_searcher::BinaryDetection {
         if self.arguments.binary == Binary::Text || self.arguments.null_data {
             grep_searcher::BinaryDetection::none()
@@ -133,7 +133,7 @@ impl Settings {
         }
     }
 
-    /// Options of an expression, from the arguments.
+    /// The options of an expression.
     pub(super) fn expression(&self) -> pattern::regex::Options {
         use pattern::regex::{self, Terminator, Unit};
         let arguments = &self.arguments;
@@ -165,12 +165,12 @@ impl Settings {
     }
 }
 
-/// Threads without `--threads`. Asking the system costs a dozen calls.
+/// The number of threads without `--threads`. Asking the system takes a dozen calls.
 pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get()).min(12)
 }
 
-/// Whether standard input is still to be had.
+/// Whether standard input was already read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stdin {
     Free,
@@ -280,7 +280,7 @@ fn hyperlink(arguments: &Arguments) -> HyperlinkConfig {
     HyperlinkConfig::new(environment, arguments.hyperlink_format.clone())
 }
 
-/// What the command prints, else the system's name.
+/// The output of the command, or else the system's name.
 fn host(command: Option<&Path>) -> Option<String> {
     let output = command.and_then(|path| std::process::Command::new(path).output().ok());
     let printed =
@@ -313,7 +313,7 @@ fn file_separator(
     }
 }
 
-/// Whether ripgrep would map the files that were named.
+/// Whether ripgrep would map the named files.
 fn as_mapped(arguments: &Arguments, paths: &[PathBuf]) -> bool {
     match arguments.mapping {
         Mapping::Always => true,
@@ -323,7 +323,7 @@ fn as_mapped(arguments: &Arguments, paths: &[PathBuf]) -> bool {
 }
 
 impl Settings {
-    /// The encoding to decode from; none where a byte order mark decides or nothing does.
+    /// The encoding to decode from; `None` if a byte order mark decides, or nothing is decoded.
     pub(super) fn encoding(&self) -> &Encoding {
         &self.arguments.encoding
     }

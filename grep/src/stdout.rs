@@ -1,11 +1,10 @@
 //! Standard output, in whole lines.
 //!
-//! Results are collected and written up to the end of a line, so that a Ctrl-C between two writes
-//! leaves no half line. One during a write is kept until the line is out and then ends the process
-//! as it would have; a second one ends it at once, as the reader of a pipe may have stopped
-//! reading. Errors are those of the system; a closed pipe is for the caller to tell from others.
-//! Left out: locking out other users of standard output, which nothing here has; messages wait for
-//! [`turn`].
+//! Results are collected and written up to the end of a line, so a Ctrl-C between two writes leaves
+//! no half line. A Ctrl-C during a write waits until the line is written, and then ends the process
+//! as usual. A second one ends it at once, because the reader of a pipe may have stopped reading.
+//! Errors are those of the system; callers distinguish a closed pipe from others. **Leaves out**
+//! other users of standard output, which do not exist here. Messages wait for [`turn`].
 
 use super::arguments::{Buffering, Color};
 use super::settings::Settings;
@@ -16,14 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use termcolor::{Ansi, ColorSpec, HyperlinkSpec, WriteColor};
 
-/// Results wait until there are so many bytes.
+/// Results are written when they have this many bytes.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Written at a time, and a line more where lines are long.
+/// Bytes that are written at a time, plus the rest of the last line.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// A pipe holds so much where writes are large and the system permits it: fewer changes between
-/// writer and reader.
+/// The size that a pipe gets for large writes, if the system permits it: larger pipes mean fewer
+/// switches between writer and reader.
 const PIPE_BYTES: usize = 256 << 10;
 
 /// `PIPE_BUF` of Linux.
@@ -31,31 +30,31 @@ const UNDIVIDED_BYTES: usize = 4096;
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Held while a result is written, and by who wants to say something in between.
+/// The lock that is held while a result or a message is written.
 pub(super) fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// When waiting bytes are written.
+/// When collected bytes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Policy {
     /// At the end of each line.
     Lines,
-    /// When there are many.
+    /// When there are many bytes.
     Blocks,
 }
 
-/// Standard output. What waits is written when it is dropped.
+/// Standard output. It writes its collected bytes when it is dropped.
 #[derive(Debug)]
 pub(super) struct Stdout {
     waiting: Vec<u8>,
     policy: Policy,
     colored: bool,
-    /// What was written last did not end a line.
+    /// Whether the last write did not end a line.
     within_line: bool,
-    /// Since a write that may be divided, until the end of a line.
+    /// Holds back signals from the first write that may be divided until the end of a line.
     held: Option<&'static Interruption>,
-    /// The pipe's size was seen to.
+    /// Whether the pipe's size was set.
     sized: bool,
 }
 
@@ -70,10 +69,10 @@ impl Stdout {
         Stdout { waiting: Vec::new(), policy, colored, within_line: false, held: None, sized: false }
     }
 
-    /// Writes bytes, the waiting ones first.
+    /// Writes the collected bytes and then these.
     fn write_through(&mut self, bytes: &[u8]) -> io::Result<()> {
         let turn = turn();
-        // The system does not divide what is smaller.
+        // The system does not divide writes that are smaller.
         if self.held.is_none() && self.waiting.len() + bytes.len() > UNDIVIDED_BYTES {
             self.held = Some(Interruption::hold());
         }
@@ -100,7 +99,7 @@ impl Stdout {
         }
         if bytes.len() >= PIPE_BYTES / 2 && !self.sized {
             self.sized = true;
-            // Not a pipe, or not permitted: it works as well, only slower.
+            // If it is no pipe, or this is not permitted, output is only slower.
             let _ = rustix::pipe::fcntl_setpipe_size(rustix::stdio::stdout(), PIPE_BYTES);
         }
         while !bytes.is_empty() {
@@ -130,7 +129,8 @@ impl Write for Stdout {
             self.waiting.extend_from_slice(bytes);
             return Ok(bytes.len());
         }
-        // Up to the end of a line, of a long one where it must be; a signal may come in between.
+        // Writes up to the end of a line, or a part of a long one; a signal may end the process in
+        // between.
         let near = &bytes[..bytes.len().min(BLOCK_BYTES)];
         let whole = match memchr::memrchr(b'\n', near) {
             Some(at) => at + 1,
@@ -181,23 +181,23 @@ impl WriteColor for Stdout {
 
 impl Drop for Stdout {
     fn drop(&mut self) {
-        // Who wants to know of an error flushes before.
+        // Callers that need the error flush before.
         let _ = self.flush();
         self.release();
     }
 }
 
-/// What the handlers of signals and the writer tell each other.
+/// The state that signal handlers and the writer share.
 #[derive(Debug)]
 struct Interruption {
-    /// Nothing is being written: a signal may end the process.
+    /// Whether nothing is being written, so that a signal may end the process.
     idle: Arc<AtomicBool>,
-    /// The signal that came during a write.
+    /// The signal that arrived during a write.
     signal: Arc<AtomicUsize>,
 }
 
 impl Interruption {
-    /// From here on a signal waits.
+    /// Makes signals wait from here on.
     fn hold() -> &'static Interruption {
         static INTERRUPTION: OnceLock<Interruption> = OnceLock::new();
         let interruption = INTERRUPTION.get_or_init(Interruption::install);
@@ -205,23 +205,23 @@ impl Interruption {
         interruption
     }
 
-    /// From here on a signal ends the process; one that came ends it now.
+    /// Lets signals end the process again. One that waited ends it now.
     fn release(&self) {
         self.idle.store(true, Ordering::SeqCst);
         let signal = self.signal.load(Ordering::SeqCst);
         if signal != 0 {
-            // Without an effect the search goes on and the next signal ends it.
+            // If this has no effect, the search continues and the next signal ends it.
             let _ = low_level::emulate_default_handler(signal as i32);
         }
     }
 
-    /// Without handlers a signal ends the process at once, which is how it was before.
+    /// If handlers cannot be installed, a signal ends the process at once.
     fn install() -> Interruption {
         let idle = Arc::new(AtomicBool::new(true));
         let came = Arc::new(AtomicBool::new(false));
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM].into_iter().filter(|&number| !is_ignored(number)) {
-            // In the order in which they are called: a signal that came before makes the second one
+            // Handlers are called in this order, so a signal that came before makes the second one
             // final.
             let _ = flag::register_conditional_default(number, Arc::clone(&idle));
             let _ = flag::register_conditional_default(number, Arc::clone(&came));
@@ -232,8 +232,7 @@ impl Interruption {
     }
 }
 
-/// Whether who started this process wants it to ignore a signal, as shells do for what runs in the
-/// background.
+/// Whether the parent process made this one ignore a signal, as shells do for background jobs.
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,8 +1,8 @@
-//! Which files: folders walked with the rules of ignore files, globs and types, and the order of
-//! what was found.
+//! Finds the files: walks folders by the rules of ignore files, globs and types, and sorts what it
+//! finds.
 //!
-//! The rules themselves are the `ignore` crate's. Here is what makes one of its entries a thing to
-//! search: a path that was given is searched whatever it is; one that was found must be a file.
+//! The crate `ignore` implements the rules. This file decides which of its entries are searched: a
+//! path that was given is searched whatever it is, and one that was found must be a file.
 
 use super::arguments::{Sort, SortKey, TypeChange};
 use super::say;
@@ -16,19 +16,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Something to search.
+/// A file, or standard input, to search.
 #[derive(Debug)]
 pub(super) struct Haystack {
-    /// As it is printed.
+    /// The path as printed.
     pub(super) path: PathBuf,
-    /// It was given on the command line.
+    /// Whether it was given on the command line.
     pub(super) named: bool,
-    /// It is standard input.
+    /// Whether it is standard input.
     pub(super) stdin: bool,
 }
 
 impl Haystack {
-    /// What an entry of the walk asks to be searched, if anything.
+    /// The haystack of an entry of the walk, if it is to be searched.
     pub(super) fn new(entry: Result<DirEntry, ignore::Error>, implicit_path: bool) -> Option<Haystack> {
         let entry = match entry {
             Ok(entry) => entry,
@@ -41,7 +41,7 @@ impl Haystack {
             say::ignore(error);
         }
         let stdin = entry.is_stdin();
-        // A given path has depth 0; a link to a folder is walked, not read.
+        // A given path has depth 0. A link to a folder is walked, not read.
         let named = stdin || (entry.depth() == 0 && !is_folder(&entry));
         if !named && !entry.file_type().is_some_and(|kind| kind.is_file()) {
             return None;
@@ -51,7 +51,7 @@ impl Haystack {
         Some(Haystack { path: path.to_owned(), named, stdin })
     }
 
-    /// The path that results are shown with.
+    /// The path that results show.
     pub(super) fn shown(&self) -> &Path {
         if self.stdin {
             Path::new("<stdin>")
@@ -66,8 +66,8 @@ fn is_folder(entry: &DirEntry) -> bool {
     kind.is_dir() || (entry.path_is_symlink() && entry.path().is_dir())
 }
 
-/// The haystack of a search that names one file, or standard input, and no rules: no walk is
-/// needed, nor any ignore file.
+/// The haystack of a search that names one file, or standard input, and needs no walk and no ignore
+/// file.
 pub(super) fn alone(settings: &Settings) -> Option<Haystack> {
     let arguments = &settings.arguments;
     let ruled = !(arguments.globs.is_empty()
@@ -76,15 +76,15 @@ pub(super) fn alone(settings: &Settings) -> Option<Haystack> {
         && arguments.ignore_files.is_empty());
     let [path] = settings.paths.as_slice() else { return None };
     let stdin = path == Path::new("-");
-    // Whatever else the path may be is for the walk to say.
+    // The walk treats all other kinds of paths.
     let is_plain = stdin || path.metadata().is_ok_and(|about| about.is_file());
     (!ruled && is_plain).then(|| Haystack { path: path.clone(), named: true, stdin })
 }
 
-/// The walk that the settings ask for.
+/// Builds the walk.
 ///
 /// # Errors
-/// A glob or type that is malformed or unknown.
+/// When a glob or type is malformed or unknown.
 pub(super) fn builder(settings: &Settings) -> Result<WalkBuilder> {
     let arguments = &settings.arguments;
     let mut builder = WalkBuilder::new(&settings.paths[0]);
@@ -116,7 +116,7 @@ pub(super) fn builder(settings: &Settings) -> Result<WalkBuilder> {
         .require_git(!arguments.no_require_git)
         .ignore_case_insensitive(arguments.ignore_file_case_insensitive)
         .current_dir(&settings.folder);
-    // Building the types costs about a millisecond, so only who uses them pays.
+    // Building the types takes about a millisecond, so they are built only if flags use them.
     if !arguments.type_changes.is_empty() {
         builder.types(types(&arguments.type_changes)?);
     }
@@ -132,7 +132,7 @@ pub(super) fn builder(settings: &Settings) -> Result<WalkBuilder> {
 /// The known types after the user's changes.
 ///
 /// # Errors
-/// An unknown type or a malformed glob.
+/// When a type is unknown or a glob is malformed.
 pub(super) fn types(changes: &[TypeChange]) -> Result<Types> {
     let mut builder = TypesBuilder::new();
     builder.add_defaults();
@@ -175,7 +175,7 @@ fn globs(settings: &Settings) -> Result<Override> {
 /// The globs of `--pre-glob`.
 ///
 /// # Errors
-/// A malformed glob.
+/// When a glob is malformed.
 pub(super) fn pre_globs(settings: &Settings) -> Result<Override> {
     let mut builder = OverrideBuilder::new(&settings.folder);
     for glob in &settings.arguments.pre_globs {
@@ -184,8 +184,8 @@ pub(super) fn pre_globs(settings: &Settings) -> Result<Override> {
     Ok(builder.build()?)
 }
 
-/// Haystacks in the order that was asked for; as they come where none was, or where the walk sorts
-/// itself.
+/// Haystacks in the requested order; in their own order if none was requested or the walk sorts
+/// them.
 pub(super) fn sorted<'h>(
     haystacks: impl Iterator<Item = Haystack> + 'h,
     sort: Option<Sort>,
@@ -195,18 +195,29 @@ pub(super) fn sorted<'h>(
         SortKey::Path if !reverse => return Box::new(haystacks),
         SortKey::Path => {
             let mut all: Vec<Haystack> = haystacks.collect();
-            all.sort_by(|a, b| b.path.cmp(&a.path));
+            all.sort_by(|one, other| other.path.cmp(&one.path));
             return Box::new(all.into_iter());
         }
         SortKey::Modified => Metadata::modified,
         SortKey::Accessed => Metadata::accessed,
         SortKey::Created => Metadata::created,
     };
-    let mut all: Vec<(Haystack, Option<SystemTime>)> =
-        haystacks.map(|haystack| (time_of(&haystack.path, time), haystack)).map(|(t, h)| (h, t)).collect();
-    // Files without a time come last, or first when the order is turned.
+    let timed = |haystack: Haystack| {
+        let found = time_of(&haystack.path, time);
+        (haystack, found)
+    };
+    let mut all: Vec<(Haystack, Option<SystemTime>)> = haystacks.map(timed).collect();
+    // Files without a time come last, or first in reverse order.
     let order = |time: &Option<SystemTime>| (time.is_none(), *time);
-    all.sort_by(|(_, a), (_, b)| if reverse { order(b).cmp(&order(a)) } else { order(a).cmp(&order(b)) });
+    all.sort_by(
+        |(_, one), (_, other)| {
+            if reverse {
+                order(other).cmp(&order(one))
+            } else {
+                order(one).cmp(&order(other))
+            }
+        },
+    );
     Box::new(all.into_iter().map(|(haystack, _)| haystack))
 }
 

@@ -1,9 +1,9 @@
 //! Searches one haystack after the other and prints into a writer: the general path, with every
 //! kind of output.
 //!
-//! It joins a matcher, a searcher (`grep-searcher`) and a printer (`grep-printer`): JSON, several
-//! lines in one match, replacement, context, colour, encodings, preprocessors. What needs none of
-//! these goes through the fast path instead, which gives the same bytes.
+//! It joins a matcher, a searcher (`grep-searcher`) and a printer (`grep-printer`): JSON, matches
+//! over several lines, replacement, context, colour, encodings and preprocessors. Searches without
+//! these take the fast path instead, which prints the same bytes.
 
 use super::arguments::{Encoding, Output};
 use super::direct::{Direct, Streamed};
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use termcolor::WriteColor;
 
-/// A printer of the kind that was asked for.
+/// The printer for each kind of output.
 #[derive(Clone, Debug)]
 enum Printer<W> {
     Lines(Standard<W>),
@@ -31,7 +31,7 @@ enum Printer<W> {
     Json(JSON<W>),
 }
 
-/// A searcher with all it needs; each thread has its own.
+/// A searcher with its matcher and printer. Each thread has its own.
 #[derive(Clone, Debug)]
 pub(super) struct Worker<W> {
     matching: Matching,
@@ -46,14 +46,15 @@ pub(super) struct Worker<W> {
     whole: Vec<u8>,
 }
 
-/// Named files up to this size are read at once, which tells binary ones from text as mapping does.
+/// Named files up to this size are read as a whole, so that binary files are recognised as in
+/// mapped files.
 const WHOLE_BYTES: u64 = 16 << 20;
 
 impl<W: WriteColor> Worker<W> {
     /// A worker that prints into `writer`.
     ///
     /// # Errors
-    /// A preprocessor that is not found, a malformed glob.
+    /// When a preprocessor is not found, or a glob is malformed.
     pub(super) fn new(settings: &Settings, matching: Matching, writer: W) -> Result<Worker<W>> {
         let pre = settings.arguments.pre.as_ref().map(|path| resolve(path)).transpose()?;
         let unzip = settings.arguments.search_zip.then(|| {
@@ -75,7 +76,7 @@ impl<W: WriteColor> Worker<W> {
         })
     }
 
-    /// Where results are printed.
+    /// The writer of the results.
     pub(super) fn writer(&mut self) -> &mut W {
         match &mut self.printer {
             Printer::Lines(printer) => printer.get_mut(),
@@ -87,7 +88,7 @@ impl<W: WriteColor> Worker<W> {
     /// Searches and prints.
     ///
     /// # Errors
-    /// The haystack cannot be read, or the results cannot be written.
+    /// When the haystack cannot be read, or the results cannot be written.
     pub(super) fn search(&mut self, haystack: &Haystack) -> io::Result<SearchOutcome> {
         let mut read = Vec::new();
         if let Some(mut direct) = self.direct.take() {
@@ -203,12 +204,12 @@ impl<W: WriteColor> Worker<W> {
     }
 }
 
-/// Whether a file is read at once. What has no length may have no end.
+/// Whether a file is read as a whole. A file without a length may have no end.
 fn is_held(file: &File) -> bool {
     file.metadata().is_ok_and(|about| about.is_file() && (1..=WHOLE_BYTES).contains(&about.len()))
 }
 
-/// A sink whose type is not known where it is used.
+/// A sink as a trait object.
 trait Sink<M> {
     fn slice(&mut self, searcher: &mut Searcher, matcher: &M, text: &[u8]) -> io::Result<()>;
     fn file(&mut self, searcher: &mut Searcher, matcher: &M, file: &File) -> io::Result<()>;
@@ -334,7 +335,7 @@ fn lines<W: WriteColor>(settings: &Settings, writer: W) -> Standard<W> {
         .separator_path(arguments.path_separator)
         .stats(settings.stats)
         .trim_ascii(arguments.trim);
-    // With several threads the writer separates files, as it alone knows their order.
+    // With several threads the writer separates files, because only it knows their order.
     if settings.threads == 1 {
         builder.separator_search(settings.file_separator.clone());
     }

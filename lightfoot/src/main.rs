@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-/// Address space without which nothing can be allocated beside this executable and its libraries.
+/// With less address space, nothing can be allocated beside this executable and its libraries.
 const LEAST_ADDRESS_SPACE_BYTES: u64 = 24 << 20;
 
 fn main() -> ExitCode {
@@ -36,15 +36,15 @@ fn main() -> ExitCode {
     status(command::run(&cli.command))
 }
 
-/// Says so and gives the exit status where the address space is too small to start in: the first
-/// allocation would end the process without a sentence. Allocates nothing.
+/// Reports that the address space is too small to start in, and returns the exit status: the first
+/// allocation would end the process without a message. Allocates nothing.
 fn too_little_address_space() -> Option<ExitCode> {
     let limit = getrlimit(Resource::As).current?;
     if limit >= LEAST_ADDRESS_SPACE_BYTES {
         return None;
     }
     let sentence = b"lightfoot: 'ulimit -v' allows less than the 24576 KB that it takes to start: raise it\n";
-    // There is nobody else to tell.
+    // If this fails, there is nowhere to report it.
     let _ = rustix::io::write(rustix::stdio::stderr(), sentence);
     Some(ExitCode::from(exit::FAILURE))
 }
@@ -71,7 +71,7 @@ fn explain(error: &clap::Error, all: &[OsString]) -> anyhow::Result<u8> {
         return Err(exit::Failure { status: wrong, sentence }.into());
     }
     match error.print() {
-        // A reader that closes the pipe is no failure; other failures to write help are.
+        // A reader that closes the pipe is no failure; other errors while help is written are.
         Err(error) if wrong == 0 && error.kind() != ErrorKind::BrokenPipe => {
             Err(anyhow::Error::from(error).context("cannot write to standard output"))
         }

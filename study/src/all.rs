@@ -1,6 +1,9 @@
 //! `lightfoot study` without a name: every study, one after the other, and one page with what the
 //! papers say beside what this machine shows.
 //!
+//! The page has three parts: every sentence with its verdict, the sentences that today's machine
+//! changes once more by themselves, and the plots that a reader of the papers recognises.
+//!
 //! Each study writes into a folder of its own name; the page holds their plots itself, so that it
 //! can be sent on as one file. A study that fails is said on the page and the next one begins: an
 //! hour's figures are not lost to a missing program.
@@ -111,9 +114,51 @@ fn page(runs: &[Run], effort: Effort) -> String {
     }
     out += "</table>\n";
     runs.iter().for_each(|run| section(&mut out, run));
+    changed(&mut out, runs);
+    runs.iter().for_each(|run| plots(&mut out, run));
     out
 }
 
+/// The sentences that do not hold here, with the figures: what today's machine changes.
+fn changed(out: &mut String, runs: &[Run]) {
+    *out += "<h2 id=\"changed\">What today's machine changes</h2>\n";
+    let claims = |run: &Run| run.outcome.as_ref().map_or(Vec::new(), |outcome| outcome.claims.clone());
+    let failing = |run: &Run| -> Vec<Claim> {
+        claims(run).into_iter().filter(|claim| claim.verdict == Verdict::Fails).collect()
+    };
+    if runs.iter().all(|run| failing(run).is_empty()) {
+        *out += "<p>No sentence fails.</p>\n";
+        return;
+    }
+    *out += "<table>\n<tr><th>study<th>place<th>the paper's sentence<th>where it stops<th>here\n";
+    for run in runs {
+        for claim in failing(run) {
+            let cells = [claim.place, claim.sentence, &claim.extent, &claim.detail].map(escaped);
+            let [place, sentence, extent, detail] = cells;
+            let _ = writeln!(
+                out,
+                "<tr><td>{}<td>{place}<td>“{sentence}”<td>{extent}<td class=\"figures\">{detail}",
+                run.study.name
+            );
+        }
+    }
+    *out += "</table>\n";
+}
+
+/// The plots of a study.
+fn plots(out: &mut String, run: &Run) {
+    let files = run.outcome.as_ref().map_or(&[][..], |outcome| &outcome.files);
+    let mut pictures =
+        files.iter().filter(|path| path.extension().is_some_and(|kind| kind == "svg")).peekable();
+    if pictures.peek().is_none() {
+        return;
+    }
+    let _ = write!(out, "<h2 id=\"{0}-plots\">{0}: plots</h2>\n<div class=\"plots\">\n", run.study.name);
+    pictures.for_each(|path| plot(out, path));
+    *out += "</div>\n";
+}
+
+/// The sentences of a study.
 fn section(out: &mut String, run: &Run) {
     let name = run.study.name;
     let _ = write!(out, "<h2 id=\"{name}\">{name}</h2>\n<p class=\"about\">{}", escaped(run.study.about));
@@ -131,11 +176,6 @@ fn section(out: &mut String, run: &Run) {
     }
     *out += ".</p>\n";
     claims(out, &outcome.claims);
-    *out += "<div class=\"plots\">\n";
-    for path in outcome.files.iter().filter(|path| path.extension().is_some_and(|kind| kind == "svg")) {
-        plot(out, path);
-    }
-    *out += "</div>\n";
 }
 
 fn claims(out: &mut String, claims: &[Claim]) {
@@ -240,9 +280,13 @@ mod tests {
             "<p>gone: ",
             "no &lt;compiler&gt;",
             "page.md</a>",
+            "What today's machine changes",
         ] {
             assert!(page.contains(part), "{part} in {page}");
         }
+        // Sentences come before plots.
+        assert!(page.find("id=\"changed\"") < page.find("data:image"), "{page}");
+        assert!(page.find("class=\"good\">holds") < page.find("id=\"changed\""), "{page}");
     }
 
     #[test]

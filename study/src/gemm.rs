@@ -7,19 +7,20 @@
 //! `LIGHTFOOT_BLASFEO` say. Deliberately absent: threads of peers that bring their own pool.
 
 use crate::host::dated;
+use crate::journal::Journal;
 use crate::options::{Effort, Options};
 use crate::outcome::Outcome;
 use anyhow::{Context, Result};
 use matrix::race::{contestants, Contest, Number};
 use present::date;
 use present::output::replace;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// One contestant at one size.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Row {
-    element: &'static str,
+    element: String,
     n: usize,
     contestant: String,
     gflops: f64,
@@ -55,11 +56,15 @@ const WITHOUT_PEERS: &str =
 pub(super) fn run(options: &Options) -> Result<Outcome> {
     let quick = options.effort == Effort::Quick;
     let (sizes, passes) = if quick { (QUICK, 21) } else { (FULL, 31) };
+    let seconds = |n: usize| step_seconds(n, passes);
+    let mut journal = Journal::open(options, "gemm", sizes.iter().map(|&n| seconds(n)).sum())?;
     let mut rows = Vec::new();
     for &n in sizes {
-        present::tell!("lightfoot: N = {n}");
-        rows.extend(race::<f64>(n, passes));
-        rows.extend(race::<f32>(n, passes));
+        rows.extend(journal.step(&format!("N = {n}"), seconds(n), || {
+            let mut rows = race::<f64>(n, passes);
+            rows.extend(race::<f32>(n, passes));
+            Ok(rows)
+        })?);
     }
     let findings = Findings {
         schema: 1,
@@ -83,14 +88,30 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
         replace(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
         paths.push(path);
     }
+    journal.finish()?;
     // The paper's own sentences are those of `tiling`; this race is with libraries that came after
     // it.
     Ok(Outcome { summary: page, claims: Vec::new(), files: paths })
 }
 
+/// Passes at size `n`: fewer for large products, each of which is long enough to average over.
+fn passes_at(n: usize, passes: usize) -> usize {
+    match n {
+        2048.. => passes.min(3),
+        1024.. => passes.min(7),
+        _ => passes,
+    }
+}
+
+/// Seconds of a size with about eight contestants of some 40 GFLOP/s, two types of numbers, and at
+/// least 2 ms a contestant and pass.
+fn step_seconds(n: usize, passes: usize) -> f64 {
+    let product = (2.0 * (n as f64).powi(3) / 4e10).max(2e-3);
+    16.0 * product * passes_at(n, passes) as f64
+}
+
 fn race<T: Number>(n: usize, passes: usize) -> Vec<Row> {
-    // Large products: fewer passes, each is long enough to average over.
-    let passes = if n >= 1024 { passes.min(if n >= 2048 { 3 } else { 7 }) } else { passes };
+    let passes = passes_at(n, passes);
     let mut contest = Contest::new(2.0 * (n as f64).powi(3), 2e-3, T::peak_gflops);
     for (name, run) in contestants::<T>(n, 1) {
         contest.add(name, run);
@@ -99,7 +120,7 @@ fn race<T: Number>(n: usize, passes: usize) -> Vec<Row> {
     let row = |(i, contestant): (usize, &str)| {
         let [gflops_q1, gflops, gflops_q3] = contest.gflops(i);
         let (share_of_peak, times_ours) = (contest.share_of_peak(i), contest.ratio(0, i));
-        let (element, contestant) = (T::NAME, contestant.to_owned());
+        let (element, contestant) = (T::NAME.to_owned(), contestant.to_owned());
         Row { element, n, contestant, gflops, gflops_q1, gflops_q3, share_of_peak, times_ours }
     };
     contest.names().enumerate().map(row).collect()

@@ -1,12 +1,12 @@
-//! Whether a graphics card would answer sooner: for `--engine auto`, and why, for `--explain`.
+//! Decides whether a graphics card would answer sooner, for `--engine auto`, and explains the
+//! decision, for `--explain`.
 //!
-//! A text of the host must first be copied, so a card wins only where the processor needs longer
-//! for the bytes than the copy does, and where there are enough bytes to repay its start. Both
-//! sides are measured on this machine. The processor searches the beginning of the first large
-//! file, with the engine that it would use: that is the rate for this pattern on this text. The
-//! card's rates ([`rates`]) do not depend on the text; they are measured when they first matter and
-//! kept in a file. Where even a card that copies as fast as any does today would start too late,
-//! none is opened.
+//! A text of the host must first be copied. So a card wins only if the processor takes longer for
+//! the bytes than the copy does, and if there are enough bytes to repay the card's start. Both
+//! sides are measured on this machine. The processor searches the beginning of the first large file
+//! with its engine, which gives its rate for this pattern on this text. The card's rates
+//! ([`rates`]) do not depend on the text; they are measured when they first matter and kept in a
+//! file. If even the fastest card of today would start too late, no card is opened.
 
 mod rates;
 
@@ -19,13 +19,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Fewer bytes are not asked about.
+/// With fewer bytes no card is considered.
 const FROM_BYTES: u64 = 1 << 30;
 
-/// Bytes that the processor searches to tell its rate.
+/// Bytes that the processor searches to measure its rate.
 const SAMPLE_BYTES: usize = 32 << 20;
 
-/// Seconds below which no card is asked: drivers take a third of a second to start.
+/// If the processor needs less time, no card is considered: drivers take a third of a second to
+/// start.
 const LEAST_SECONDS: f64 = 0.5;
 
 /// A choice and its reason.
@@ -40,7 +41,7 @@ impl Choice {
     }
 }
 
-/// Whether the files that were named are searched sooner by a card.
+/// Decides whether a card searches the named files sooner.
 pub(super) fn choose(settings: &Settings, regex: &Regex) -> Choice {
     let sizes = settings.paths.iter().filter_map(|path| path.metadata().ok().filter(|about| about.is_file()));
     let bytes: u64 = sizes.map(|about| about.len()).sum();
@@ -74,7 +75,7 @@ pub(super) fn choose(settings: &Settings, regex: &Regex) -> Choice {
     }
 }
 
-/// The choice by measured rates.
+/// Decides by measured rates.
 fn decide(bytes: u64, operations: usize, processor_seconds: f64, rates: &Rates) -> Choice {
     let card_seconds = rates.seconds(bytes, operations);
     let why = format!(
@@ -83,7 +84,8 @@ fn decide(bytes: u64, operations: usize, processor_seconds: f64, rates: &Rates) 
     Choice { wins: card_seconds < processor_seconds, why }
 }
 
-/// Bytes per second of one thread at the beginning of a file, once it has been read.
+/// Bytes per second that one thread searches at the beginning of a file, after the file was read
+/// once.
 fn processor_rate(regex: &Regex, path: &Path) -> Option<f64> {
     let mut sample = Vec::with_capacity(SAMPLE_BYTES);
     File::open(path).ok()?.take(SAMPLE_BYTES as u64).read_to_end(&mut sample).ok()?;
@@ -97,16 +99,16 @@ fn processor_rate(regex: &Regex, path: &Path) -> Option<f64> {
     Some(sample.len() as f64 / started.elapsed().as_secs_f64().max(1e-9))
 }
 
-/// The user's folder for caches, where there is one.
+/// The user's folder for caches, if there is one.
 fn folder() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")));
     folder.map(|folder| folder.join("lightfoot"))
 }
 
-/// Decides where compiled programs are kept: in the user's folder for caches, where there is one.
+/// Sets where compiled programs are kept: in the user's folder for caches, if there is one.
 pub(super) fn prepare() {
-    // A card that does not open says so where it is used.
+    // A card that does not open reports that when it is used.
     let _ = Cuda::share(CudaOptions { cache: folder(), ..CudaOptions::default() });
 }
 

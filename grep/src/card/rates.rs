@@ -1,10 +1,10 @@
 //! How soon this machine's card is ready, and how fast it searches text of the host: measured once,
-//! kept in a file.
+//! and kept in a file.
 //!
-//! Three searches tell four figures: opening the card, compiling a small and a large program, and a
-//! text of zeros and line ends that is large enough to hide the start. The file says for which
-//! driver and processor it was measured; with another of either it is measured again. Left out:
-//! rates of resident text, which a search of files never has.
+//! Three searches give four figures: opening the card, compiling a small and a large program, and a
+//! text of zeros and line ends that is large enough to hide the start. The file names the driver
+//! and the processor for which it was measured; if either changes, rates are measured again.
+//! **Leaves out** rates of resident text, which a search of files never has.
 
 use anyhow::{Context, Result};
 use pattern::kernel::cuda::{Cuda, CudaOptions};
@@ -15,30 +15,30 @@ use std::fmt;
 use std::path::Path;
 use std::time::Instant;
 
-/// Bytes that are searched to tell the rate.
+/// Bytes that are searched to measure the rate.
 const TEXT_BYTES: usize = 256 << 20;
 
-/// Where they are kept in the folder for caches.
+/// The name of the file in the folder for caches.
 const FILE: &str = "card-rates.json";
 
-/// Classes and repetitions, so that there are many operations.
+/// A pattern with many operations: classes and repetitions.
 const LARGE: &str = "(([A-Za-z]{1,10} ){2,3}[a-z]{2,10})+[.]|[0-9]{1,3}([.][0-9]{1,3}){3}|([^ @]+)@([^ @]+)";
 const SMALL: &str = "[xy]z";
 
-/// What was measured.
+/// The measured rates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Rates {
     /// Seconds until the card is open.
     pub(super) start: f64,
     /// Seconds that any compilation takes.
     pub(super) compilation: f64,
-    /// Seconds more for each operation of a program.
+    /// Seconds that each operation of a program adds.
     pub(super) operation: f64,
     /// Bytes per second of text that comes from the host.
     pub(super) copy: f64,
 }
 
-/// As the file has them.
+/// The rates as stored in the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     machine: String,
@@ -46,10 +46,10 @@ struct Kept {
 }
 
 impl Rates {
-    /// Those of the file, or measured now.
+    /// The rates in the file, or rates that are measured now.
     ///
     /// # Errors
-    /// There is no card that works.
+    /// When no card works.
     pub(super) fn of_this_machine(folder: Option<&Path>) -> Result<Rates> {
         let machine = machine();
         if let Some(rates) = folder.and_then(|folder| read(&folder.join(FILE), &machine)) {
@@ -57,20 +57,20 @@ impl Rates {
         }
         let rates = Rates::measure()?;
         if let Some(folder) = folder {
-            // Rates that cannot be kept are measured again.
+            // Rates that cannot be stored are measured again next time.
             let _ = keep(folder, &Kept { machine, rates });
         }
         Ok(rates)
     }
 
-    /// Seconds until a card has searched text of the host by a program that is new to it.
+    /// Seconds until a card has searched text of the host with a program that is new to it.
     pub(super) fn seconds(&self, bytes: u64, operations: usize) -> f64 {
         self.start + self.compilation + operations as f64 * self.operation + bytes as f64 / self.copy
     }
 
     fn measure() -> Result<Rates> {
         let started = Instant::now();
-        // Without a folder, so that compilations are compilations.
+        // Without a folder, so that programs are really compiled.
         Cuda::share(CudaOptions::default())?;
         let start = started.elapsed().as_secs_f64();
         let few = timed(SMALL, &[])?;
@@ -78,7 +78,7 @@ impl Rates {
         let operation = ((many.seconds - few.seconds) / (many.operations - few.operations) as f64).max(0.0);
         let compilation = (few.seconds - few.operations as f64 * operation).max(0.0);
         let text: Vec<u8> = (0..TEXT_BYTES).map(|at| if at % 64 == 63 { b'\n' } else { b'0' }).collect();
-        // The first pass takes memory of the card and of the host, which the second one uses.
+        // The first pass allocates memory of the card and of the host, which the second one reuses.
         few.regex.count_lines(&text);
         let searching = Instant::now();
         std::hint::black_box(few.regex.count_lines(&text));
@@ -100,7 +100,7 @@ impl fmt::Display for Rates {
     }
 }
 
-/// A pattern's way to the card.
+/// A pattern on the card, and the time until it was ready.
 struct Timed {
     regex: Regex,
     operations: usize,
@@ -111,7 +111,7 @@ fn timed(pattern: &str, text: &[u8]) -> Result<Timed> {
     let started = Instant::now();
     let regex = RegexBuilder::new().engine("cuda").build(pattern)?;
     if regex.engine() != "cuda" {
-        // Asked again for the reason alone.
+        // Tries again only to get the reason.
         regex.on_card()?;
     }
     std::hint::black_box(regex.count_lines(text));
@@ -120,7 +120,7 @@ fn timed(pattern: &str, text: &[u8]) -> Result<Timed> {
     Ok(Timed { regex, operations, seconds })
 }
 
-/// What the figures depend on: the driver's version and the processor.
+/// The driver's version and the processor, on which the figures depend.
 fn machine() -> String {
     let driver = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -1,22 +1,22 @@
-//! Two bits for each byte of a text: where matching lines end, and where any line ends.
+//! Two bits for each byte of a text: whether a matching line ends there, and whether any line does.
 //!
 //! The second one comes from the program of the empty expression, which marks the end of every
-//! line. Starts and numbers of lines then are arithmetic on words of 64 bits. Left out: expressions
-//! without an exact program.
+//! line. Starts and numbers of lines are then arithmetic on words of 64 bits. **Leaves out**
+//! expressions without an exact program.
 
 use pattern::compile::{compile, CompileOptions};
 use pattern::kernel::Scanner;
 use pattern::Regex;
 use std::ops::{ControlFlow, Range};
 
-/// The programs: for matching lines, and for all of them.
+/// The programs for matching lines and for all lines.
 #[derive(Debug)]
 pub(super) struct Dense {
     matching: Scanner,
     every: Scanner,
 }
 
-/// Scratch memory of one thread.
+/// The bits of a text; scratch memory of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Bits {
     matching: Vec<u64>,
@@ -24,7 +24,7 @@ pub(super) struct Bits {
 }
 
 impl Dense {
-    /// The programs of an expression, where it has an exact one.
+    /// The programs of an expression; `None` if it has no exact one.
     pub(super) fn new(regex: &Regex) -> Option<Dense> {
         if !matches!(regex.engine(), "streams" | "literal" | "required") {
             return None;
@@ -42,7 +42,7 @@ impl Dense {
 }
 
 impl Bits {
-    /// Those of a text.
+    /// Computes the bits of a text.
     pub(super) fn mark(&mut self, dense: &Dense, text: &[u8]) {
         collect(&dense.matching, text, &mut self.matching);
         collect(&dense.every, text, &mut self.every);
@@ -57,8 +57,8 @@ fn collect(scanner: &Scanner, text: &[u8], words: &mut Vec<u64>) {
     });
 }
 
-/// Walks the reported lines of a piece: `visit` gets the number of lines in front of a line and its
-/// range without terminator. Answers the number of all lines.
+/// Walks over the reported lines of a piece: calls `visit` with the number of lines in front of a
+/// line, and with the line's range without terminator. Returns the number of all lines.
 #[inline]
 pub(super) fn each_line(bits: &Bits, inverted: bool, mut visit: impl FnMut(u64, Range<usize>)) -> u64 {
     let (mut start, mut before) = (0, 0);
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use pattern::line;
 
-    /// What the bits say, against lines found one by one.
+    /// The lines that the bits give, checked against lines that are found one by one.
     fn lines(text: &[u8], pattern: &str, inverted: bool) -> Vec<(u64, Range<usize>)> {
         let dense = Dense::new(&Regex::new(pattern).unwrap()).unwrap();
         let mut bits = Bits::default();

@@ -1,11 +1,11 @@
-//! Texts in which many lines match: printed from bits.
+//! Prints texts in which many lines match, from bits.
 //!
 //! Asking for one matching line after the other costs a call, a search for the line's start and a
 //! count of the lines between, together tens of nanoseconds. Here a piece is scanned twice: for the
 //! ends of matching lines, and with the program of the empty expression, which marks the end of
-//! every line. Starts and numbers then are arithmetic on words of 64 bits. Lines without fields
-//! that follow each other are one copy. Left out: expressions without an exact program, which the
-//! caller prints line by line.
+//! every line. Starts and numbers are then arithmetic on words of 64 bits. Consecutive lines
+//! without fields are copied together. **Leaves out** expressions without an exact program, which
+//! the caller prints line by line.
 //!
 //! Source of the idea: the line counts by population count of Cameron and others 2014, section 6.
 
@@ -15,16 +15,16 @@ use super::piece::PieceContext;
 use super::printed::Printed;
 use super::searcher::{Answer, Direct};
 
-/// With a matching line in fewer bytes than this a text counts as dense.
+/// A text with more than one matching line per this many bytes counts as dense.
 const DENSE_BYTES: u64 = 384;
 
-/// With a match in fewer bytes than this a text counts as dense, where spans are asked for.
+/// A text with more than one match per this many bytes counts as dense, if spans are requested.
 const DENSE_MATCH_BYTES: u64 = 4 << 10;
 
-/// Longer pieces hold a line that is not worth bits.
+/// A piece that is longer has a line that is too long for bits.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Whether so many reported lines or matches make a text of this length dense.
+/// Whether this many reported lines or matches make a text of this length dense.
 pub(super) fn is_dense(answer: Answer, reported: u64, bytes: usize) -> bool {
     let dense_bytes = match answer {
         Answer::Matches | Answer::CountMatches => DENSE_MATCH_BYTES,
@@ -34,14 +34,14 @@ pub(super) fn is_dense(answer: Answer, reported: u64, bytes: usize) -> bool {
 }
 
 impl Direct {
-    /// The programs for dense texts, compiled when they are needed first.
+    /// The programs for dense texts, compiled when they are first needed.
     fn dense(&self) -> Option<&Dense> {
         let plain = self.query.is_plain() && self.answer == Answer::Lines;
         self.dense.get_or_init(|| plain.then(|| Dense::new(self.query.main())).flatten()).as_ref()
     }
 
-    /// Formats the reported lines of a piece without NUL bytes from bits; the line ends of the
-    /// piece, or nothing where that is no way for this piece.
+    /// Formats the reported lines of a piece without NUL bytes from bits. Returns the number of its
+    /// line ends; `None` if the piece cannot be printed in this way.
     pub(super) fn print_bits(
         &self,
         text: &[u8],
@@ -101,7 +101,7 @@ impl Direct {
         })
     }
 
-    /// Lines that follow each other are written at once.
+    /// Writes consecutive lines together.
     fn print_runs(&self, text: &[u8], context: &PieceContext<'_>, bits: &Bits, printed: &mut Printed) -> u64 {
         let base = context.piece.start;
         let mut run = base..base;

@@ -1,4 +1,4 @@
-//! Files that were named or found: read at once where they are small, else handed on to
+//! Searches files that were named or found: small ones are read as a whole, others are passed on to
 //! [`large`](super::large).
 
 use super::large::Large;
@@ -9,15 +9,15 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 
-/// A NUL byte is looked for in the first bytes of a named file, and as many are read at once of a
-/// file that was found in a folder.
+/// The first bytes of a named file that are searched for a NUL byte, and the bytes that are read at
+/// once of a file that was found in a folder.
 const PROBE_BYTES: usize = 64 << 10;
 
-/// Files from this size on are read in pieces.
+/// Files of this size and more are read in pieces.
 const LARGE_BYTES: u64 = 1 << 20;
 
 impl Direct {
-    /// Searches a file; nothing where the general path must.
+    /// Searches a file; `None` if the general path must.
     pub(crate) fn search(
         &mut self,
         haystack: &Haystack,
@@ -48,7 +48,8 @@ impl Direct {
     fn content(&self, haystack: &Haystack, file: &mut File, buffer: &mut Vec<u8>) -> io::Result<Content> {
         let mut filled = 0;
         if !haystack.named {
-            // Most files of a tree are small: two calls, and nothing to ask before.
+            // Most files of a tree are small: they take two calls, and their length is not asked
+            // for.
             buffer.resize(buffer.len().max(PROBE_BYTES), 0);
             filled = fill(file, &mut buffer[..PROBE_BYTES])?;
             if filled < PROBE_BYTES {
@@ -59,7 +60,7 @@ impl Direct {
             }
         }
         let bytes = file.metadata().ok().filter(|about| about.is_file()).map_or(0, |about| about.len());
-        // Something without a length may never end: a pipe, a device.
+        // A file without a length may have no end, as a pipe or a device.
         if bytes == 0 {
             return Ok(Content::Unknown);
         }
@@ -68,8 +69,7 @@ impl Direct {
             filled += fill(file, &mut buffer[filled..PROBE_BYTES])?;
             return Ok(Content::Large { bytes, read: filled });
         }
-        // One byte more than expected, so that the end is seen without another call for a larger
-        // buffer.
+        // One byte more than expected is read, so that the end is recognised without another call.
         buffer.resize(buffer.len().max(bytes as usize + 1), 0);
         loop {
             filled += fill(file, &mut buffer[filled..])?;
@@ -98,14 +98,14 @@ impl Direct {
         let probe = if checks_lines { &text[..text.len().min(PROBE_BYTES)] } else { text };
         match memchr::memchr(0, probe).filter(|_| !self.text) {
             None => Some(self.text(haystack, text, checks_lines, out)),
-            // Without a match in front of the NUL byte nothing is printed of the file.
+            // Without a match before the NUL byte, nothing is printed for the file.
             Some(at) if self.quits(haystack) && !self.any(&text[..at]) => Some(Ok(SearchOutcome::default())),
             Some(_) => None,
         }
     }
 
-    /// Searches a text. With `checks_lines`, a line to be printed may still hold a NUL byte, and is
-    /// then not printed.
+    /// Searches a text. If `checks_lines` is set, a line to be printed may still hold a NUL byte,
+    /// and is then not printed.
     fn text(
         &self,
         haystack: &Haystack,
@@ -133,13 +133,13 @@ impl Direct {
     }
 }
 
-/// A file's content, as far as it is needed.
+/// A file's content as far as it was read.
 enum Content {
-    /// All of it, in the first bytes of the buffer.
+    /// All of it, in this many first bytes of the buffer.
     Whole(usize),
-    /// Of so many bytes, of which the first ones were read.
+    /// A large file of so many bytes, the first of which were read.
     Large { bytes: u64, read: usize },
-    /// It may have no end.
+    /// A file that may have no end.
     Unknown,
 }
 

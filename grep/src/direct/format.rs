@@ -1,8 +1,8 @@
-//! How a result is written: path, number and offset in front of a line.
+//! Formats results: path, number and offset in front of a line.
 
 use crate::settings::Settings;
 
-/// The fields of a line, and what separates them.
+/// The fields of a line and their separators.
 #[derive(Clone, Debug)]
 pub(super) struct Format {
     with_path: bool,
@@ -25,12 +25,12 @@ impl Format {
         }
     }
 
-    /// Behind a number.
+    /// The separator behind a number.
     pub(super) fn separator(&self) -> &[u8] {
         &self.separator
     }
 
-    /// What stands above a file's lines.
+    /// The text above a file's lines.
     pub(super) fn above(&self, path: &[u8]) -> Vec<u8> {
         if self.heading && self.with_path {
             self.path_line(path)
@@ -39,7 +39,7 @@ impl Format {
         }
     }
 
-    /// What every line of a file begins with.
+    /// The beginning of every line of a file.
     pub(super) fn prefix(&self, path: &[u8]) -> Vec<u8> {
         if self.heading || !self.with_path {
             return Vec::new();
@@ -52,7 +52,7 @@ impl Format {
         [path, &[self.path_terminator.unwrap_or(b'\n')]].concat()
     }
 
-    /// A number, behind the path where paths are printed.
+    /// A count, behind the path if paths are printed.
     pub(super) fn count(&self, path: &[u8], count: u64) -> Vec<u8> {
         let mut line = if self.with_path { self.path_field(path, b":") } else { Vec::new() };
         decimal(&mut line, count);
@@ -60,12 +60,12 @@ impl Format {
         line
     }
 
-    /// Said in place of a line with a NUL byte at offset `at`.
+    /// The text that replaces a line with a NUL byte at offset `at`.
     pub(super) fn binary(&self, path: &[u8], at: u64) -> Vec<u8> {
         self.said_of(path, &format!("binary file matches (found \"\\0\" byte around offset {at})\n"))
     }
 
-    /// Said below the lines of a file whose search a NUL byte at offset `at` ended.
+    /// The text below the lines of a file whose search ended at a NUL byte at offset `at`.
     pub(super) fn stopped(&self, path: &[u8], at: u64) -> Vec<u8> {
         let what = "WARNING: stopped searching binary file after match";
         self.said_of(path, &format!("{what} (found \"\\0\" byte around offset {at})\n"))
@@ -83,7 +83,7 @@ impl Format {
         }
     }
 
-    /// The fields between path and text.
+    /// Appends the fields between path and text.
     #[inline]
     pub(super) fn numbers(&self, out: &mut Vec<u8>, line_number: u64, offset: u64) {
         if self.line_number {
@@ -97,30 +97,30 @@ impl Format {
     }
 }
 
-/// Digits of a [`Counter`]'s largest number, and bytes of its longest separator.
+/// The most digits of a [`Counter`]'s number, and the most bytes of its separator.
 const WORD_BYTES: usize = 8;
 
-/// The numbers that a [`Counter`] can write.
+/// The first number that a [`Counter`] cannot write.
 const COUNTER_END: u64 = 100_000_000;
 
-/// A line number with the separator behind it, kept as text: the next one is mostly one digit away.
+/// A line number with the separator behind it, kept as text, because mostly one digit changes from
+/// one number to the next.
 ///
-/// Text and separator are words, not arrays: a load of an array right behind a store of one digit
-/// waits for that store.
+/// Text and separator are words, not arrays: a load of an array just after a store of one digit
+/// would wait for that store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counter {
     value: u64,
     /// Eight digits, the last one in the highest byte.
     digits: u64,
-    /// Digits without leading zeros.
+    /// The number of digits without leading zeros.
     length: usize,
     separator: u64,
     separator_bytes: usize,
 }
 
 impl Counter {
-    /// Begins at `value`, and will go no further than `last`; none where a number or the separator
-    /// is too long.
+    /// A counter from `value` to at most `last`; `None` if a number or the separator is too long.
     pub(super) fn new(value: u64, last: u64, separator: &[u8]) -> Option<Counter> {
         if last >= COUNTER_END || separator.len() > WORD_BYTES {
             return None;
@@ -145,7 +145,7 @@ impl Counter {
         self.length = WORD_BYTES - zeros.min(WORD_BYTES - 1);
     }
 
-    /// Goes to a value that is not smaller.
+    /// Sets a value that is not smaller.
     #[inline]
     pub(super) fn set(&mut self, value: u64) {
         let more = value - self.value;
@@ -157,7 +157,7 @@ impl Counter {
         }
     }
 
-    /// Adds less than ten: to one digit, and a carry where there is one.
+    /// Adds less than ten: changes one digit, and propagates a carry if there is one.
     #[inline]
     fn add(&mut self, more: u64) {
         let mut bit = 56;
@@ -170,8 +170,8 @@ impl Counter {
         }
     }
 
-    /// Writes number and separator at the front of `out`, and anything up to [`Counter::BYTES`];
-    /// how many bytes count.
+    /// Writes number and separator at the front of `out`, and any bytes up to [`Counter::BYTES`].
+    /// Returns the number of valid bytes.
     #[inline]
     pub(super) fn put(&self, out: &mut [u8; Counter::BYTES]) -> usize {
         let digits = self.digits >> (8 * (WORD_BYTES - self.length));
@@ -182,17 +182,17 @@ impl Counter {
         self.length + self.separator_bytes
     }
 
-    /// What [`Counter::put`] may write.
+    /// The number of bytes that [`Counter::put`] may write.
     pub(super) const BYTES: usize = 2 * WORD_BYTES;
 }
 
 /// Two digits of each number below 100.
 static PAIRS: [[u8; 2]; 100] = {
     let mut pairs = [[0; 2]; 100];
-    let mut n = 0;
-    while n < 100 {
-        pairs[n] = [b'0' + (n / 10) as u8, b'0' + (n % 10) as u8];
-        n += 1;
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
     }
     pairs
 };
@@ -221,8 +221,8 @@ mod tests {
 
     #[test]
     fn decimals_are_those_of_the_standard_library() {
-        let powers = (0..20).flat_map(|e| {
-            let power = 10u64.pow(e);
+        let powers = (0..20).flat_map(|exponent| {
+            let power = 10u64.pow(exponent);
             [power - 1, power, power + 1]
         });
         for number in powers.chain(0..2000).chain([u64::MAX]) {

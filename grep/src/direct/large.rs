@@ -1,13 +1,14 @@
-//! Regular files that are too large for one buffer: read in pieces, by one thread or by several.
+//! Searches regular files that are too large for one buffer: one thread or several read them in
+//! pieces.
 //!
-//! Nothing is mapped: another process may shorten a file at any time, and whoever reads a mapped
-//! page that is gone dies of a signal; a read is merely short. One thread reads a file as it reads
-//! a pipe. Several take turns at ranges of equal size. Each reads its range into a buffer of its
-//! own, which stays in its cache, and searches the lines that *begin* in that range: it looks at
-//! the byte in front of the range and reads on to the end of the last line. So nobody waits for
-//! another one to find line ends, and memory is that of the longest line. Line numbers of a range
-//! need the line ends of all ranges before it; a thread counts those of its range first of all, so
-//! that the next never waits long.
+//! Nothing is mapped. Another process may shorten a file at any time: a signal then ends a process
+//! that reads a missing mapped page, while a read is only short. One thread reads a file as it
+//! reads a pipe. Several threads take ranges of equal size in turn. Each reads its range into its
+//! own buffer, which stays in its cache, and searches the lines that *begin* in that range: it
+//! looks at the byte in front of the range, and reads on to the end of the last line. So no thread
+//! waits for another one to find line ends, and memory is bounded by the longest line. Line numbers
+//! of a range need the line ends of all ranges before it. A thread counts those of its range first,
+//! so the next one never waits long.
 
 use super::piece::{line_ends, PieceContext, FIRST_BYTES, PIECE_BYTES};
 use super::print::{PieceSink, ThreadScratch};
@@ -23,24 +24,24 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
-/// Files from this size on are searched by several threads.
+/// Files of this size and more are searched by several threads.
 const SHARED_BYTES: u64 = 4 << 20;
 
-/// Bytes that are read beyond a range, so that most last lines are whole at once.
+/// Bytes that are read beyond a range, so that most last lines are complete with the first read.
 const BEYOND_BYTES: usize = 2 << 10;
 
-/// A large file of which the first bytes were read.
+/// A large file whose first bytes were read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Large<'f> {
     pub(super) file: &'f File,
-    /// Its length when it was opened.
+    /// The file's length when it was opened.
     pub(super) bytes: u64,
-    /// As many first bytes are in the buffer.
+    /// The number of first bytes in the buffer.
     pub(super) read: usize,
 }
 
 impl Large<'_> {
-    /// Ranges of the file, the first one of `first_bytes`.
+    /// The ranges of the file; the first one has `first_bytes`.
     fn ranges(&self, first_bytes: usize) -> impl Iterator<Item = Range<usize>> + Send + '_ {
         let end = usize::try_from(self.bytes).unwrap_or(usize::MAX);
         let mut start = 0;
@@ -56,7 +57,7 @@ impl Large<'_> {
 
     /// Reads the lines that begin in a range.
     fn lines(&self, range: &Range<usize>, buffer: &mut Vec<u8>) -> io::Result<Lines> {
-        // The byte in front of the range tells whether a line begins with the range.
+        // The byte in front of the range shows whether a line begins with the range.
         let before = range.start.min(1);
         let from = range.start - before;
         let mut wanted = before + range.len() + BEYOND_BYTES;
@@ -81,7 +82,7 @@ impl Large<'_> {
         }
     }
 
-    /// A longer buffer for what begins at `from`: twice as long, but not longer than the file
+    /// A longer buffer for the bytes from `from` on: twice as long, but not longer than the file
     /// needs.
     fn more_than(&self, bytes: usize, from: usize) -> usize {
         let left = usize::try_from(self.bytes).unwrap_or(usize::MAX).saturating_sub(from) + 1;
@@ -95,14 +96,14 @@ impl Large<'_> {
 
 /// Whole lines in a buffer.
 struct Lines {
-    /// Where they are in the buffer.
+    /// The place of the lines in the buffer.
     place: Range<usize>,
-    /// The place in the file of the buffer's first byte.
+    /// The place of the buffer's first byte in the file.
     offset: u64,
 }
 
 impl Direct {
-    /// Searches a large file; nothing where the general path must. `buffer` has its first bytes.
+    /// Searches a large file; `None` if the general path must. `buffer` has the file's first bytes.
     pub(super) fn large(
         &self,
         haystack: &Haystack,
@@ -140,8 +141,8 @@ impl Direct {
         }
     }
 
-    /// What NUL bytes mean in a file that is read in pieces; nothing where only the general path
-    /// knows.
+    /// How NUL bytes are treated in a file that is read in pieces; `None` if only the general path
+    /// can search it.
     fn on_nul(&self, haystack: &Haystack) -> Option<Nul> {
         match (haystack.named, self.quits) {
             _ if self.text => Some(Nul::Ignored),
@@ -163,7 +164,7 @@ impl Direct {
 
     fn count_shared(&self, large: &Large<'_>, threads: usize) -> io::Result<u64> {
         let next = Mutex::new(large.ranges(PIECE_BYTES));
-        // In the head of the loop itself the lock would be held while the lines are searched.
+        // A closure, because the head of the loop would hold the lock while the lines are searched.
         let take = || lock(&next).next();
         let work = || {
             let (mut sum, mut scratch, mut buffer) = (0, ThreadScratch::default(), Vec::new());
@@ -259,7 +260,7 @@ fn fill_at(file: &File, buffer: &mut [u8], from: u64) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    /// A file with these bytes, and one range after the other read as the threads do.
+    /// Makes a file with these bytes, and reads one range after the other as the threads do.
     fn read(text: &[u8], claimed: u64, first_bytes: usize) -> Vec<(u64, Vec<u8>)> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text).unwrap();

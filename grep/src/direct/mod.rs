@@ -1,12 +1,12 @@
-//! The direct path: files searched by the engine in large pieces, results formatted into one
+//! The direct path: the engine searches files in large pieces, and results are formatted into one
 //! buffer.
 //!
-//! A searcher that asks for one line after the other costs 30 to 90 ns a matching line; here lines
-//! are pushed, counted by popcount, and numbers are written from a table. It takes what most
-//! searches are (lines, counts, paths, `-o`, `-n`, `-b`, `-v`, `-m`, headings) and leaves to the
-//! general path everything else, and every file with a NUL byte or a byte order mark where that
-//! would matter: [`Direct::search`] then answers nothing and has printed nothing. Both paths print
-//! the same bytes.
+//! A searcher that is asked for one line after the other takes 30 to 90 ns per matching line. Here
+//! lines are pushed, population counts count them, and a table formats numbers. The direct path
+//! implements what most searches use (lines, counts, paths, `-o`, `-n`, `-b`, `-v`, `-m`,
+//! headings). It leaves all other searches to the general path, and files in which a NUL byte or a
+//! byte order mark matters: for these [`Direct::search`] returns `None` and has printed nothing.
+//! Both paths print the same bytes.
 
 mod bits;
 mod dense;

@@ -1,4 +1,4 @@
-//! What is counted and printed of a piece of a text, and where it goes.
+//! Counts and prints the results of a piece of a text.
 
 use super::bits::Bits;
 use super::dense::is_dense;
@@ -11,20 +11,20 @@ use pattern::regex::Scratch;
 use std::io::{self, Write};
 use std::ops::{ControlFlow, Range};
 
-/// Bytes of a long line that are looked at first.
+/// Bytes of a long line that are searched first.
 const EARLY_BYTES: usize = 64 << 10;
 
-/// Where marks leave more than this part of all matches undecided, lines are faster.
+/// If marks leave more than one in this many matches undecided, searching line by line is faster.
 const UNDECIDED_PART: u64 = 8;
 
-/// Pieces for which lines stay the faster way once marks left too much undecided.
+/// Pieces that are searched line by line after marks left too many matches undecided.
 const UNMARKED_PIECES: u32 = 64;
 
-/// Bytes behind a match that may decide whether it is one: a character.
+/// Bytes behind a match that may decide whether it is one: those of a character.
 const AHEAD_BYTES: usize = 4;
 
 impl Direct {
-    /// Prints a count, where one is to be said; whether it is of something.
+    /// Prints a count if there is one to print, and returns whether it is above zero.
     pub(super) fn say_count(
         &self,
         path: &[u8],
@@ -37,7 +37,7 @@ impl Direct {
         Ok(SearchOutcome { any: count > 0, stats: None })
     }
 
-    /// Lines or matches of a text, at most `max_count`.
+    /// The number of lines or matches of a text, at most `max_count`.
     pub(super) fn count(&self, text: &[u8]) -> u64 {
         if let Some(most) = self.max_count {
             return self.count_up_to(text, most);
@@ -77,13 +77,13 @@ impl Direct {
                 let open = u64::from(text.last().is_some_and(|&last| last != b'\n'));
                 line_ends(text) + open - self.query.count_lines(text)
             }
-            // What was read may be one long line and many others behind it.
+            // The text may be one long line and many others behind it.
             _ => pieces(text, PIECE_BYTES).map(|piece| self.count_lines(&text[piece])).sum(),
         }
     }
 
-    /// Lines of a piece of which the last line alone may be long: a match near its start spares the
-    /// rest of it.
+    /// The number of matching lines of a piece in which only the last line may be long. If a match
+    /// stands near that line's start, the rest of it is not searched.
     fn count_lines(&self, text: &[u8]) -> u64 {
         if text.len() <= 2 * PIECE_BYTES {
             return self.query.count_lines(text);
@@ -94,20 +94,19 @@ impl Direct {
         self.query.count_lines(others) + long
     }
 
-    /// Whether a long line is seen to match by a part of it.
+    /// Whether the beginning of a long line shows that it matches.
     fn matches_early(&self, line: &[u8]) -> bool {
         let part = &line[..line.len().min(EARLY_BYTES)];
         if !self.query.is_plain() || !self.query.main().is_match(part) {
             return false;
         }
-        // What is asserted at the end of a match looks at one character behind it, which must be
-        // seen whole. The shortest match will do; the preferred one may take the whole part to
-        // find.
+        // An assertion at the end of a match looks at one character behind it, which must be seen
+        // whole. The shortest match suffices; finding the preferred one may take the whole part.
         let end = self.query.main().shortest_match_at(part, 0).ok().flatten();
         end.is_some_and(|end| end + AHEAD_BYTES <= part.len())
     }
 
-    /// What a reported line adds to the count.
+    /// The number by which a reported line increases the count.
     fn worth(&self, line: &[u8]) -> u64 {
         if self.answer != Answer::CountMatches {
             return 1;
@@ -118,7 +117,7 @@ impl Direct {
         count
     }
 
-    /// Prints lines or matches; whether there was any.
+    /// Prints lines or matches, and returns whether there was any.
     pub(super) fn print(
         &self,
         path: &[u8],
@@ -145,8 +144,8 @@ impl Direct {
         Ok(sink.any)
     }
 
-    /// Formats the reported lines of a piece into `printed`; its line ends, where they were counted
-    /// on the way.
+    /// Formats the reported lines of a piece into `printed`. Returns the number of its line ends if
+    /// they were counted.
     pub(super) fn print_piece(
         &self,
         text: &[u8],
@@ -167,8 +166,8 @@ impl Direct {
         ends
     }
 
-    /// Tells of all matches by marks of their starts; false where that is no way, or has turned out
-    /// to be none for this text.
+    /// Visits all matches by marks of their starts. Returns false if that is impossible, or has
+    /// turned out to be slower for this text.
     fn each_match(
         &self,
         text: &[u8],
@@ -190,7 +189,7 @@ impl Direct {
         undecided.is_some()
     }
 
-    /// Prints matches, where that is what is wanted and the expression has marks for their starts.
+    /// Prints matches, if matches are requested and the expression has marks for their starts.
     fn print_marked(
         &self,
         text: &[u8],
@@ -223,7 +222,7 @@ impl Direct {
         is_marked
     }
 
-    /// Prints lines, or the matches in them, one line after the other.
+    /// Prints lines, or the matches in them, line by line.
     fn print_lines(
         &self,
         text: &[u8],
@@ -244,7 +243,7 @@ impl Direct {
         let (mut lines, mut binary) = (0, None);
         let _ = self.lines(part, |line| {
             if self.format.line_number {
-                // Lines that follow each other have nothing between them to be counted.
+                // Between consecutive lines there are no line ends to count.
                 if counted < line.start {
                     next += line_ends(&part[counted..line.start]);
                 }
@@ -279,18 +278,18 @@ impl Direct {
     }
 }
 
-/// What a thread keeps from piece to piece.
+/// State that a thread keeps from piece to piece.
 #[derive(Debug, Default)]
 pub(super) struct ThreadScratch {
     bits: Bits,
     marks: Scratch,
-    /// So many pieces are searched line by line before marks are tried again.
+    /// The number of pieces to search line by line before marks are tried again.
     unmarked: u32,
-    /// Many lines or matches of the last piece were reported.
+    /// Whether many lines or matches of the last piece were reported.
     dense: bool,
 }
 
-/// Where results go, and what stands above and below them.
+/// The writer of results, with the texts above and below them.
 pub(super) struct PieceSink<'o, W> {
     pub(super) direct: &'o Direct,
     pub(super) path: &'o [u8],
@@ -300,7 +299,7 @@ pub(super) struct PieceSink<'o, W> {
 }
 
 impl<W: Write> PieceSink<'_, W> {
-    /// Writes a piece's results; breaks behind a line that ended the search.
+    /// Writes a piece's results. Breaks after a line that ended the search.
     pub(super) fn write(&mut self, printed: &Printed) -> io::Result<ControlFlow<()>> {
         if printed.lines > 0 && !self.any {
             self.any = true;

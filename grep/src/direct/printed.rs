@@ -1,33 +1,34 @@
-//! What one piece gave: formatted bytes, and stretches of the text itself that are too long to be
-//! worth a copy.
+//! The results of one piece: formatted bytes, and stretches of the text itself that are too long to
+//! copy.
 //!
-//! Short copies are made at a constant size and cut back afterwards, which spares a call for each
-//! line; so the buffer is longer than what counts of it. A long line stays where it is, which
-//! bounds the buffer whatever the length of lines.
+//! Short copies have a constant size and are cut back afterwards, which saves a call for each line.
+//! So the buffer is longer than its valid bytes. A long line is not copied, which bounds the buffer
+//! for lines of any length.
 
 use super::format::Counter;
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// Lines from this length on are written from the text.
+/// Lines of this length and more are written from the text.
 const STRETCH_BYTES: usize = 64 << 10;
 
 /// Bytes of a copy of constant size.
 const COPY_BYTES: usize = 64;
 
-/// What one piece gave.
+/// The results of one piece.
 #[derive(Debug, Default)]
 pub(super) struct Printed {
     bytes: Vec<u8>,
-    /// How many of `bytes` count.
+    /// The number of valid bytes of `bytes`.
     filled: usize,
-    /// Stretches of the text, each to be written when so many of `bytes` are.
+    /// Stretches of the text, each with the number of `bytes` to be written before it.
     stretches: Vec<(usize, Range<usize>)>,
-    /// Lines that were reported.
+    /// The number of reported lines.
     pub(super) lines: u64,
-    /// Where in the whole text the first line that was not printed for its NUL byte has it.
+    /// The place, in the whole text, of the NUL byte of the first line that was not printed because
+    /// of it.
     pub(super) binary: Option<u64>,
-    /// The text of the stretches, where its reader has gone on to another one.
+    /// The text of the stretches, if its reader has continued with another text.
     kept: Option<Vec<u8>>,
 }
 
@@ -38,7 +39,7 @@ impl Printed {
         (self.lines, self.binary, self.kept) = (0, None, None);
     }
 
-    /// Takes the text, where it is needed still; its owner gets an empty one.
+    /// Takes the text if it is still needed; its owner gets an empty one.
     pub(super) fn keep(&mut self, text: &mut Vec<u8>) {
         if !self.stretches.is_empty() {
             self.kept = Some(std::mem::take(text));
@@ -49,7 +50,7 @@ impl Printed {
         self.filled == 0 && self.stretches.is_empty()
     }
 
-    /// Makes room for `more` bytes and a copy of constant size behind them.
+    /// Makes room for `more` bytes, and for a copy of constant size behind them.
     #[inline]
     fn reserve(&mut self, more: usize) {
         let wanted = self.filled + more + COPY_BYTES;
@@ -94,7 +95,7 @@ impl Printed {
         self.lines += 1;
     }
 
-    /// Writes everything in order, stretches from the text that was kept or else from this one.
+    /// Writes everything in order. Stretches come from the kept text, or else from `text`.
     pub(super) fn write(&self, text: &[u8], out: &mut impl Write) -> io::Result<()> {
         let text = self.kept.as_deref().unwrap_or(text);
         let mut written = 0;

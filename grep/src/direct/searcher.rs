@@ -1,5 +1,4 @@
-//! What the direct path is asked for: the searcher that the other files of this folder give their
-//! methods to.
+//! The searcher of the direct path. The other files of this folder define its methods.
 
 use super::bits::Dense;
 use super::format::Format;
@@ -10,7 +9,7 @@ use crate::settings::Settings;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-/// What the direct path prints.
+/// The kind of output of the direct path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Lines,
@@ -31,17 +30,17 @@ pub(crate) struct Direct {
     pub(super) format: Format,
     pub(super) invert: bool,
     pub(super) max_count: Option<u64>,
-    /// Named files are text until a line to be printed says otherwise, as mapped ones are in
-    /// ripgrep.
+    /// Whether named files are text until a line to be printed has a NUL byte, as mapped files are
+    /// in ripgrep.
     pub(super) as_mapped: bool,
     pub(super) text: bool,
-    /// Files that were found end at their first NUL byte.
+    /// Whether files that were found end at their first NUL byte.
     pub(super) quits: bool,
-    /// Files that were found are searched beyond NUL bytes.
+    /// Whether files that were found are searched beyond NUL bytes.
     pub(super) searches_binary: bool,
     pub(super) sniff: bool,
     pub(super) include_zero: bool,
-    /// `None`: as many as the system offers.
+    /// The number of threads; `None` for as many as the system offers.
     pub(super) threads: Option<usize>,
     /// Programs for texts in which many lines match.
     pub(super) dense: Arc<OnceLock<Option<Dense>>>,
@@ -49,17 +48,17 @@ pub(crate) struct Direct {
 }
 
 impl Direct {
-    /// The direct path for these settings, where it can do what they ask.
+    /// The direct path for these settings; `None` if it does not implement them.
     pub(crate) fn new(settings: &Settings, matching: &Matching) -> Option<Direct> {
         let Matching::Query(query) = matching else { return None };
         let arguments = &settings.arguments;
-        // Separators between files need to know of both paths' results; with several threads the
+        // Separators between files depend on the results of both paths; with several threads the
         // writer adds them.
         let separated = settings.threads == 1 && settings.file_separator.is_some();
         let answer = answer(settings)?;
         let spans = matches!(answer, Answer::Matches | Answer::CountMatches);
         let empty = spans && (query.main().can_be_empty() || arguments.invert_match);
-        // Colours come from the terminal too, not from flags alone.
+        // Colours also depend on the terminal, not only on flags.
         let colored = settings.color != Color::Never;
         if !flag::direct_implements(flag::FLAGS, settings) || colored || separated || empty {
             return None;
@@ -87,7 +86,7 @@ impl Direct {
         self.lines(text, |_| ControlFlow::Break(())).is_break()
     }
 
-    /// Pushes the lines that are to be reported.
+    /// Pushes the lines to be reported.
     pub(super) fn lines(
         &self,
         text: &[u8],

@@ -1,10 +1,11 @@
-//! What is not held at once, a pipe or a large file: read piece by piece, searched as it comes.
+//! Searches text that is not held as a whole, such as a pipe or a large file: it is read and
+//! searched piece by piece.
 //!
-//! A piece is what one read gives up to the end of a line, so that a line is reported as soon as
-//! it was written; what is left of the next line moves to the front. Memory is that of the longest
-//! line. Where NUL bytes end lines or the search, the buffer is as large as that of
-//! `grep-searcher`: a text that turns out to be binary is given up at the same line. Texts that
-//! begin with a byte order mark are left to the general path, with what was read of them.
+//! A piece is the result of one read up to the end of a line, so a line is reported as soon as it
+//! was written. The beginning of the next line moves to the front of the buffer. Memory is bounded
+//! by the longest line. If NUL bytes end lines or the search, the buffer is as large as that of
+//! `grep-searcher`, so that binary text is given up at the same line. Texts that begin with a byte
+//! order mark are left to the general path, together with the bytes that were read.
 
 use super::piece::{line_ends, PieceContext, PIECE_BYTES};
 use super::print::{PieceSink, ThreadScratch};
@@ -15,34 +16,34 @@ use crate::walk::Haystack;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 
-/// As much is read at a time, but for longer lines.
+/// Bytes that are read at a time, except for longer lines.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Bytes of the longest byte order mark.
 const MARK_BYTES: usize = 3;
 
-/// What became of a stream.
+/// The outcome of the search of a stream.
 pub(crate) enum Streamed {
     Searched(io::Result<SearchOutcome>),
-    /// It needs the general path; these first bytes were read.
+    /// The stream needs the general path; these first bytes were read.
     Left(Vec<u8>),
 }
 
-/// What a NUL byte in a text means.
+/// How a NUL byte in a text is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nul {
-    /// A byte as any other.
+    /// As any other byte.
     Ignored,
-    /// The end of a line: the text is binary, and its matches are not printed.
+    /// As the end of a line: the text is binary, and its matches are not printed.
     EndsLine,
-    /// The end of the search.
+    /// As the end of the search.
     EndsSearch,
-    /// The end of printing, where a line that is to be printed has one.
+    /// As the end of printing, if a line to be printed has one.
     InLines,
 }
 
 impl Nul {
-    /// Bytes of a stream's buffer behind its first piece.
+    /// Bytes of a stream's buffer after its first piece.
     fn buffer_bytes(self) -> usize {
         match self {
             Nul::EndsLine | Nul::EndsSearch => BUFFER_BYTES,
@@ -51,21 +52,21 @@ impl Nul {
     }
 }
 
-/// A stream and the piece of it that is looked at.
+/// A stream, and its current piece.
 pub(super) struct Stream<R> {
     from: R,
     buffer: Vec<u8>,
-    /// As much of the buffer is in use.
+    /// The number of bytes of the buffer that are in use.
     room: usize,
-    /// The buffer need not be longer, as far as that is known: what the text has.
+    /// The expected length of the text: the buffer need not be longer.
     expected: usize,
     filled: usize,
-    /// The end of the last whole line, or of the stream.
+    /// The end of the last complete line, or of the stream.
     whole: usize,
-    /// The place in the stream of the buffer's first byte.
+    /// The place of the buffer's first byte in the stream.
     offset: u64,
     on_nul: Nul,
-    /// The place in the stream of the first NUL byte that was looked for.
+    /// The place of the first NUL byte in the stream, as far as it was searched.
     nul: Option<u64>,
 }
 
@@ -74,8 +75,7 @@ impl<R: Read> Stream<R> {
         Stream::begun(from, on_nul, vec![0; BUFFER_BYTES], 0, usize::MAX)
     }
 
-    /// A stream whose first bytes are in `buffer` already, `filled` of them, of about `expected` in
-    /// all.
+    /// A stream whose first `filled` bytes are in `buffer` already, of about `expected` bytes.
     pub(super) fn begun(
         from: R,
         on_nul: Nul,
@@ -88,7 +88,7 @@ impl<R: Read> Stream<R> {
         Stream { from, buffer, room, expected, filled, whole: 0, offset: 0, on_nul, nul: None }
     }
 
-    /// The buffer, for the next stream.
+    /// Returns the buffer for the next stream.
     pub(super) fn into_buffer(self) -> Vec<u8> {
         self.buffer
     }
@@ -102,7 +102,7 @@ impl<R: Read> Stream<R> {
         self.on_nul == Nul::EndsSearch && self.nul.is_some()
     }
 
-    /// Reads once, with more room where there is none; how much.
+    /// Reads once, enlarges a full buffer first, and returns the number of bytes.
     fn read(&mut self) -> io::Result<usize> {
         if self.filled == self.room {
             let doubled = 2 * self.filled;
@@ -112,7 +112,7 @@ impl<R: Read> Stream<R> {
         self.read_up_to(self.room)
     }
 
-    /// Reads once, as far as a place of the buffer.
+    /// Reads once, up to a place of the buffer.
     fn read_up_to(&mut self, end: usize) -> io::Result<usize> {
         loop {
             match self.from.read(&mut self.buffer[self.filled..end]) {
@@ -122,26 +122,26 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Reads as many first bytes as it takes, which are a piece of their own then; whether they are
-    /// a byte order mark.
+    /// Reads enough first bytes to recognise a byte order mark; they form a piece of their own.
+    /// Returns whether they are one.
     fn is_marked(&mut self) -> io::Result<bool> {
         while self.filled < MARK_BYTES && self.read_up_to(MARK_BYTES)? > 0 {}
         Ok(is_marked(&self.buffer[..self.filled]))
     }
 
-    /// Goes on to the next piece; false at the end. `fresh` is where the bytes begin that were not
-    /// looked at yet.
+    /// Continues with the next piece; false at the end. `fresh` is where the bytes begin that were
+    /// not searched yet.
     fn next(&mut self) -> io::Result<bool> {
         let mut fresh = self.filled - self.whole;
         if self.offset == 0 && self.whole == 0 {
-            // What was read to find a byte order mark.
+            // The bytes that were read to recognise a byte order mark.
             fresh = 0;
         }
         self.buffer.copy_within(self.whole..self.filled, 0);
         self.offset += self.whole as u64;
         self.filled -= self.whole;
         if self.whole > 0 {
-            // The first piece is small, so that its answer is early.
+            // The first piece is small, so that its results come early.
             self.room = self.room.max(self.on_nul.buffer_bytes());
             self.buffer.resize(self.room.max(self.buffer.len()), 0);
         }
@@ -162,7 +162,8 @@ impl<R: Read> Stream<R> {
         }
     }
 
-    /// Notes the first NUL byte, and makes line ends of all from `fresh` on where they are ones.
+    /// Records the first NUL byte, and replaces those from `fresh` on by line ends if they count as
+    /// such.
     fn look_for_nul(&mut self, fresh: usize) {
         if !matches!(self.on_nul, Nul::EndsLine | Nul::EndsSearch) {
             return;
@@ -180,7 +181,7 @@ impl<R: Read> Stream<R> {
 }
 
 impl Direct {
-    /// Searches what has no length and may have no end.
+    /// Searches a stream that has no length and may have no end.
     pub(crate) fn stream(&self, haystack: &Haystack, from: impl Read, out: &mut impl Write) -> Streamed {
         let mut stream = Stream::new(from, if self.text { Nul::Ignored } else { Nul::EndsLine });
         let is_general = !self.can_stream();
@@ -195,7 +196,7 @@ impl Direct {
         }
     }
 
-    /// Whether the answer can be told from pieces. A limit is one of lines, which does not bound a
+    /// Whether results of pieces can be combined. A limit is one of lines, which does not bound a
     /// sum of matches.
     pub(super) fn can_stream(&self) -> bool {
         self.answer != Answer::CountMatches || self.max_count.is_none()
@@ -212,7 +213,7 @@ impl Direct {
             Answer::Lines | Answer::Matches => self.print_stream(path, stream, out)?,
             Answer::Count | Answer::CountMatches => {
                 let count = self.count_stream(stream)?;
-                // A file that turned out to be binary has no number.
+                // A file that turned out to be binary has no count.
                 if !stream.has_quit() {
                     return self.say_count(path, count, out);
                 }
@@ -301,7 +302,7 @@ impl Direct {
 mod tests {
     use super::*;
 
-    /// Gives its bytes in parts of certain lengths.
+    /// A reader that gives its bytes in parts of certain lengths.
     struct Parts<'t>(&'t [u8], std::iter::Cycle<std::vec::IntoIter<usize>>);
 
     impl Read for Parts<'_> {

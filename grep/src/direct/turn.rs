@@ -1,27 +1,26 @@
-//! Turns: pieces are taken by any thread and handed in in any order; results come out in the order
-//! of the pieces.
+//! Turns: any thread takes a piece, and results may be handed in in any order; they are written in
+//! the order of the pieces.
 //!
-//! At most a few results wait, so that memory stays bounded when the reader of the output is slow.
+//! At most a few results wait, so memory stays bounded if the reader of the output is slow.
 
 use super::printed::Printed;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The guard, whether or not another thread panicked: the state is whole between any two statements
-/// that hold it.
+/// Locks, even if another thread panicked: the state is consistent whenever the lock is free.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the threads share.
+/// The state that threads share.
 struct State<I> {
     pieces: I,
-    /// Pieces taken.
+    /// The number of pieces that were taken.
     taken: usize,
-    /// Results that came out.
+    /// The number of results that were written.
     out: usize,
-    /// Line ends of the first pieces, and how many pieces those are.
+    /// The number of line ends of the first pieces, and the number of these pieces.
     lines: u64,
     counted: usize,
     ready: BTreeMap<usize, Printed>,
@@ -30,18 +29,19 @@ struct State<I> {
     stopped: bool,
 }
 
-/// What is to be done by the thread that writes.
+/// The next task of the thread that writes.
 pub(super) enum Turn {
     Write(Printed),
     Work(usize, Range<usize>),
     Finished,
 }
 
-/// Hands out pieces and puts results in order.
+/// Hands out pieces, and orders results.
 pub(super) struct Turns<I> {
     state: Mutex<State<I>>,
     changed: Condvar,
-    /// Most pieces between the first one that is not out yet and the last one taken.
+    /// The most pieces between the first one that is not written yet and the last one that was
+    /// taken.
     window: usize,
 }
 
@@ -77,9 +77,9 @@ impl<I: Iterator<Item = Range<usize>>> Turns<I> {
         !state.exhausted && (state.stopped || state.taken < state.out + self.window)
     }
 
-    /// The next piece and its number; none at the end.
+    /// The next piece and its number; `None` at the end.
     pub(super) fn next(&self) -> Option<(usize, Range<usize>)> {
-        self.piece(self.wait(lock(&self.state), |s| !(s.exhausted || self.has_room(s))))
+        self.piece(self.wait(lock(&self.state), |shared| !(shared.exhausted || self.has_room(shared))))
     }
 
     fn piece(&self, mut state: MutexGuard<'_, State<I>>) -> Option<(usize, Range<usize>)> {
@@ -98,9 +98,9 @@ impl<I: Iterator<Item = Range<usize>>> Turns<I> {
         }
     }
 
-    /// Line ends before piece `number`, which itself has `lines`.
+    /// The number of line ends before piece `number`, which itself has `lines`.
     pub(super) fn lines_before(&self, number: usize, lines: u64) -> u64 {
-        let mut state = self.wait(lock(&self.state), |s| s.counted != number);
+        let mut state = self.wait(lock(&self.state), |shared| shared.counted != number);
         let before = state.lines;
         state.lines += lines;
         state.counted += 1;
@@ -118,18 +118,17 @@ impl<I: Iterator<Item = Range<usize>>> Turns<I> {
         lock(&self.state).spare.push(printed);
     }
 
-    /// The result of piece `number`.
+    /// Hands in the result of piece `number`.
     pub(super) fn hand_in(&self, number: usize, printed: Printed) {
         lock(&self.state).ready.insert(number, printed);
         self.changed.notify_all();
     }
 
-    /// What the thread that writes should do next: write the next result in order, or else work on
-    /// a piece like the others.
+    /// The next task of the thread that writes: the next result in order, or else a piece.
     pub(super) fn turn(&self) -> Turn {
-        let mut state = self.wait(lock(&self.state), |s| {
-            let finished = s.exhausted && s.out == s.taken;
-            !(s.ready.contains_key(&s.out) || finished || self.has_room(s))
+        let mut state = self.wait(lock(&self.state), |shared| {
+            let finished = shared.exhausted && shared.out == shared.taken;
+            !(shared.ready.contains_key(&shared.out) || finished || self.has_room(shared))
         });
         let number = state.out;
         if let Some(printed) = state.ready.remove(&number) {
@@ -147,7 +146,7 @@ impl<I: Iterator<Item = Range<usize>>> Turns<I> {
         }
     }
 
-    /// No piece is handed out any more.
+    /// Ends the handing out of pieces.
     pub(super) fn stop(&self) {
         lock(&self.state).stopped = true;
         self.changed.notify_all();

@@ -1,22 +1,22 @@
-//! What a flag is: an entry of the table, with the paths of the search that implement it.
+//! The definition of a flag: an entry of the table, with the paths of the search that implement it.
 
 use crate::arguments::{Arguments, Given};
 use crate::settings::Settings;
 use anyhow::Result;
 
-/// Which ways of searching give the documented answer with a flag.
+/// The ways of searching that give the documented answer with a flag.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Paths {
     /// The direct path and the general one.
     Both,
-    /// The general path alone.
+    /// Only the general path.
     General,
-    /// Both, where the settings are such; else the general path alone.
+    /// Both paths if the condition holds for the settings, else only the general path.
     BothWhere(fn(&Settings) -> bool),
 }
 
 impl Paths {
-    /// Whether the direct path is one of them.
+    /// Whether the direct path implements the flag.
     pub(super) fn direct(self, settings: &Settings) -> bool {
         match self {
             Paths::Both => true,
@@ -29,23 +29,23 @@ impl Paths {
 /// One flag.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flag {
-    /// Without its dashes.
+    /// The long name, without dashes.
     pub(crate) long: &'static str,
-    /// Who implements it.
+    /// The paths that implement it.
     pub(crate) paths: Paths,
-    /// One letter.
+    /// The short name, one letter.
     pub(crate) short: Option<char>,
-    /// The long name that takes the flag back.
+    /// The long name that cancels the flag.
     pub(crate) negated: Option<&'static str>,
     /// Other long names.
     pub(crate) aliases: &'static [&'static str],
-    /// What its value is called; none for a switch.
+    /// The name of its value; `None` for a switch.
     pub(crate) value: Option<&'static str>,
-    /// The values there are, where they are few.
+    /// The possible values, if they are few.
     pub(crate) choices: &'static [&'static str],
-    /// One sentence.
+    /// One sentence of help.
     pub(crate) about: &'static str,
-    /// What it changes.
+    /// Changes the arguments.
     pub(super) apply: fn(&mut Arguments, Given) -> Result<()>,
 }
 
@@ -100,11 +100,11 @@ impl Flag {
     }
 }
 
-/// Flags about one subject.
+/// Flags of one subject.
 #[derive(Debug)]
 pub(crate) struct Group {
-    /// As help prints it.
+    /// The title in the help.
     pub(crate) title: &'static str,
-    /// In the order of the alphabet.
+    /// The flags in alphabetical order.
     pub(crate) flags: &'static [Flag],
 }

@@ -1,12 +1,12 @@
-//! Flags about which files are searched.
+//! Flags that choose the files to search.
 
 use super::entry::Flag;
 use super::entry::Paths::Both;
 use crate::arguments::{Binary, NoIgnore, TypeChange};
 
 pub(super) const FLAGS: &[Flag] = &[
-    Flag::switch("follow", Both, "Follow symbolic links.", |a, given| {
-        a.follow = given.on();
+    Flag::switch("follow", Both, "Follow symbolic links.", |arguments, given| {
+        arguments.follow = given.on();
         Ok(())
     })
     .short('L')
@@ -16,25 +16,25 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "GLOB",
         "Only files of this glob; with ! in front, none of them; may be repeated.",
-        |a, given| {
-            a.globs.push(given.text()?);
+        |arguments, given| {
+            arguments.globs.push(given.text()?);
             Ok(())
         },
     )
     .short('g'),
-    Flag::switch("glob-case-insensitive", Both, "Every -g is an --iglob.", |a, given| {
-        a.glob_case_insensitive = given.on();
+    Flag::switch("glob-case-insensitive", Both, "Every -g is an --iglob.", |arguments, given| {
+        arguments.glob_case_insensitive = given.on();
         Ok(())
     })
     .negated("no-glob-case-insensitive"),
-    Flag::switch("hidden", Both, "Search hidden files and folders as well.", |a, given| {
-        a.hidden = given.on();
+    Flag::switch("hidden", Both, "Search hidden files and folders as well.", |arguments, given| {
+        arguments.hidden = given.on();
         Ok(())
     })
     .short('.')
     .negated("no-hidden"),
-    Flag::taking("iglob", Both, "GLOB", "As --glob, upper and lower case alike.", |a, given| {
-        a.iglobs.push(given.text()?);
+    Flag::taking("iglob", Both, "GLOB", "As --glob, upper and lower case alike.", |arguments, given| {
+        arguments.iglobs.push(given.text()?);
         Ok(())
     }),
     Flag::taking(
@@ -42,8 +42,8 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "FILE",
         "Another file in the format of .gitignore; may be repeated.",
-        |a, given| {
-            a.ignore_files.push(given.path());
+        |arguments, given| {
+            arguments.ignore_files.push(given.path());
             Ok(())
         },
     ),
@@ -51,72 +51,82 @@ pub(super) const FLAGS: &[Flag] = &[
         "ignore-file-case-insensitive",
         Both,
         "Ignore files are read upper and lower case alike.",
-        |a, given| {
-            a.ignore_file_case_insensitive = given.on();
+        |arguments, given| {
+            arguments.ignore_file_case_insensitive = given.on();
             Ok(())
         },
     )
     .negated("no-ignore-file-case-insensitive"),
-    Flag::taking("max-depth", Both, "N", "Descend at most this many folders.", |a, given| {
-        a.max_depth = Some(given.number()?);
+    Flag::taking("max-depth", Both, "N", "Descend at most this many folders.", |arguments, given| {
+        arguments.max_depth = Some(given.number()?);
         Ok(())
     })
     .short('d')
     .alias(&["maxdepth"]),
-    Flag::taking("max-filesize", Both, "SIZE", "Skip larger files.", |a, given| {
-        a.max_filesize = Some(given.size()?);
+    Flag::taking("max-filesize", Both, "SIZE", "Skip larger files.", |arguments, given| {
+        arguments.max_filesize = Some(given.size()?);
         Ok(())
     }),
     Flag::switch(
         "no-ignore",
         Both,
         "Honour no ignore files, except those that --ignore-file names.",
-        |a, given| {
+        |arguments, given| {
             let off = given.on();
-            let NoIgnore { files, messages, .. } = a.no_ignore;
-            a.no_ignore =
+            let NoIgnore { files, messages, .. } = arguments.no_ignore;
+            arguments.no_ignore =
                 NoIgnore { dot: off, exclude: off, global: off, parent: off, vcs: off, files, messages };
             Ok(())
         },
     )
     .negated("ignore"),
-    Flag::switch("no-ignore-dot", Both, "Do not honour .ignore and .rgignore.", |a, given| {
-        a.no_ignore.dot = given.on();
+    Flag::switch("no-ignore-dot", Both, "Do not honour .ignore and .rgignore.", |arguments, given| {
+        arguments.no_ignore.dot = given.on();
         Ok(())
     })
     .negated("ignore-dot"),
-    Flag::switch("no-ignore-exclude", Both, "Do not honour .git/info/exclude.", |a, given| {
-        a.no_ignore.exclude = given.on();
+    Flag::switch("no-ignore-exclude", Both, "Do not honour .git/info/exclude.", |arguments, given| {
+        arguments.no_ignore.exclude = given.on();
         Ok(())
     })
     .negated("ignore-exclude"),
-    Flag::switch("no-ignore-files", Both, "Do not honour --ignore-file.", |a, given| {
-        a.no_ignore.files = given.on();
+    Flag::switch("no-ignore-files", Both, "Do not honour --ignore-file.", |arguments, given| {
+        arguments.no_ignore.files = given.on();
         Ok(())
     })
     .negated("ignore-files"),
-    Flag::switch("no-ignore-global", Both, "Do not honour git's global ignore file.", |a, given| {
-        a.no_ignore.global = given.on();
+    Flag::switch("no-ignore-global", Both, "Do not honour git's global ignore file.", |arguments, given| {
+        arguments.no_ignore.global = given.on();
         Ok(())
     })
     .negated("ignore-global"),
-    Flag::switch("no-ignore-parent", Both, "Do not honour ignore files of parent folders.", |a, given| {
-        a.no_ignore.parent = given.on();
-        Ok(())
-    })
+    Flag::switch(
+        "no-ignore-parent",
+        Both,
+        "Do not honour ignore files of parent folders.",
+        |arguments, given| {
+            arguments.no_ignore.parent = given.on();
+            Ok(())
+        },
+    )
     .negated("ignore-parent"),
-    Flag::switch("no-ignore-vcs", Both, "Do not honour .gitignore.", |a, given| {
-        a.no_ignore.vcs = given.on();
+    Flag::switch("no-ignore-vcs", Both, "Do not honour .gitignore.", |arguments, given| {
+        arguments.no_ignore.vcs = given.on();
         Ok(())
     })
     .negated("ignore-vcs"),
-    Flag::switch("no-require-git", Both, "Honour .gitignore outside of repositories as well.", |a, given| {
-        a.no_require_git = given.on();
-        Ok(())
-    })
+    Flag::switch(
+        "no-require-git",
+        Both,
+        "Honour .gitignore outside of repositories as well.",
+        |arguments, given| {
+            arguments.no_require_git = given.on();
+            Ok(())
+        },
+    )
     .negated("require-git"),
-    Flag::switch("one-file-system", Both, "Do not descend into other file systems.", |a, given| {
-        a.one_file_system = given.on();
+    Flag::switch("one-file-system", Both, "Do not descend into other file systems.", |arguments, given| {
+        arguments.one_file_system = given.on();
         Ok(())
     })
     .negated("no-one-file-system"),
@@ -125,22 +135,22 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "TYPE",
         "Only files of this type; may be repeated (see --type-list).",
-        |a, given| {
-            a.type_changes.push(TypeChange::Select(given.text()?));
+        |arguments, given| {
+            arguments.type_changes.push(TypeChange::Select(given.text()?));
             Ok(())
         },
     )
     .short('t'),
-    Flag::taking("type-add", Both, "TYPE:GLOB", "Add a glob to a type.", |a, given| {
-        a.type_changes.push(TypeChange::Add(given.text()?));
+    Flag::taking("type-add", Both, "TYPE:GLOB", "Add a glob to a type.", |arguments, given| {
+        arguments.type_changes.push(TypeChange::Add(given.text()?));
         Ok(())
     }),
-    Flag::taking("type-clear", Both, "TYPE", "Forget the globs of a type.", |a, given| {
-        a.type_changes.push(TypeChange::Clear(given.text()?));
+    Flag::taking("type-clear", Both, "TYPE", "Forget the globs of a type.", |arguments, given| {
+        arguments.type_changes.push(TypeChange::Clear(given.text()?));
         Ok(())
     }),
-    Flag::taking("type-not", Both, "TYPE", "No files of this type; may be repeated.", |a, given| {
-        a.type_changes.push(TypeChange::Negate(given.text()?));
+    Flag::taking("type-not", Both, "TYPE", "No files of this type; may be repeated.", |arguments, given| {
+        arguments.type_changes.push(TypeChange::Negate(given.text()?));
         Ok(())
     })
     .short('T'),
@@ -148,12 +158,12 @@ pub(super) const FLAGS: &[Flag] = &[
         "unrestricted",
         Both,
         "Once: --no-ignore; twice: --hidden too; three times: --binary too.",
-        |a, _| {
-            a.unrestricted += 1;
-            match a.unrestricted {
+        |arguments, _| {
+            arguments.unrestricted += 1;
+            match arguments.unrestricted {
                 1 => {
-                    let NoIgnore { files, messages, .. } = a.no_ignore;
-                    a.no_ignore = NoIgnore {
+                    let NoIgnore { files, messages, .. } = arguments.no_ignore;
+                    arguments.no_ignore = NoIgnore {
                         dot: true,
                         exclude: true,
                         global: true,
@@ -163,8 +173,8 @@ pub(super) const FLAGS: &[Flag] = &[
                         messages,
                     };
                 }
-                2 => a.hidden = true,
-                3 => a.binary = Binary::Search,
+                2 => arguments.hidden = true,
+                3 => arguments.binary = Binary::Search,
                 _ => anyhow::bail!("the flag can be given at most three times"),
             }
             Ok(())

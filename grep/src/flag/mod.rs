@@ -1,12 +1,11 @@
 //! The flags of `grep`: one table that drives parsing, `--help`, the manual page and completions.
 //!
-//! clap is not used here: the flags override each other in the order in which they come (`-i -s`,
-//! `--no-X` after `X`), a short flag may carry its value (`-C3`), and a start of the process has
-//! about a millisecond in all. A flag is one entry of the file of its subject: its names, the paths
-//! that implement it, a sentence, and what it changes in [`Arguments`]. Parser, help, manual page,
-//! completions and the choice of a path read the entry. The direct path takes a search only where
-//! the entries of all flags that were given allow it. Source of names and grammar: ripgrep 15,
-//! whose users these flags are for.
+//! clap is not used here: flags override each other in their order (`-i -s`, `--no-X` after `X`), a
+//! short flag may include its value (`-C3`), and a start of the process may take only about a
+//! millisecond. A flag is one entry of the file of its subject: its names, the paths that implement
+//! it, a sentence, and what it changes in [`Arguments`]. Parser, help, manual page, completions and
+//! the choice of a path read the entry. The direct path takes a search only if the entries of all
+//! given flags allow it. Source of names and grammar: ripgrep 15, whose users these flags are for.
 
 mod entry;
 mod filter;
@@ -31,7 +30,7 @@ pub(super) const FLAGS: &[Group] = &[
     Group { title: "Other answers", flags: show::FLAGS },
 ];
 
-/// All flags of some groups.
+/// The flags of some groups.
 pub(super) fn all(groups: &[Group]) -> impl Iterator<Item = &'static Flag> + '_ {
     groups.iter().flat_map(|group| group.flags)
 }
@@ -43,7 +42,7 @@ pub(super) fn direct_implements(groups: &[Group], settings: &Settings) -> bool {
     })
 }
 
-/// Reads a command line (without the command's own name) by a table of flags.
+/// Parses a command line (without the command's own name) by a table of flags.
 ///
 /// # Errors
 /// One sentence that names the flag and what is wrong.
@@ -81,7 +80,7 @@ fn long(groups: &[Group], name: &str, parser: &mut lexopt::Parser, arguments: &m
     }
 }
 
-/// What a flag is given behind its name.
+/// Reads the value of a flag from the command line.
 fn value(flag: &Flag, shown: &str, parser: &mut lexopt::Parser) -> Result<Given> {
     Ok(match flag.value {
         None => Given::On,
@@ -98,7 +97,7 @@ fn wrong(shown: &str) -> String {
     format!("error parsing flag {shown}")
 }
 
-/// A hint at names that share most of their letters' pairs with `name`.
+/// A hint with names that share most pairs of letters with `name`.
 fn similar(groups: &[Group], name: &str) -> String {
     let names =
         all(groups).flat_map(|flag| flag.aliases.iter().copied().chain([flag.long]).chain(flag.negated));
@@ -111,13 +110,14 @@ fn similar(groups: &[Group], name: &str) -> String {
     }
 }
 
-/// Share of common pairs of letters, from 0 to 1 (Dice 1945).
-fn likeness(a: &str, b: &str) -> f64 {
+/// The share of common pairs of letters, from 0 to 1 (Dice 1945).
+fn likeness(name: &str, other: &str) -> f64 {
     let pairs = |text: &str| -> Vec<(u8, u8)> { text.bytes().zip(text.bytes().skip(1)).collect() };
-    let (a, mut b) = (pairs(a), pairs(b));
-    let total = a.len() + b.len();
-    let common =
-        a.iter().filter(|pair| b.iter().position(|p| p == *pair).map(|at| b.swap_remove(at)).is_some());
+    let (name, mut other) = (pairs(name), pairs(other));
+    let total = name.len() + other.len();
+    let common = name.iter().filter(|pair| {
+        other.iter().position(|shared| shared == *pair).map(|at| other.swap_remove(at)).is_some()
+    });
     2.0 * common.count() as f64 / total.max(1) as f64
 }
 

@@ -1,4 +1,4 @@
-//! Flags about what is printed.
+//! Flags of the output.
 
 use super::entry::Flag;
 use super::entry::Paths::{Both, BothWhere, General};
@@ -19,7 +19,7 @@ fn sort(name: &str, reverse: bool) -> Result<Option<Sort>> {
     Ok(Some(Sort { key, reverse }))
 }
 
-/// Whether lines around matches are not printed.
+/// Whether no lines around matches are printed.
 fn no_context(settings: &Settings) -> bool {
     !settings.arguments.around.all && settings.arguments.around.lines() == (0, 0)
 }
@@ -32,8 +32,8 @@ pub(super) const FLAGS: &[Flag] = &[
         BothWhere(no_context),
         "N",
         "Print this many lines after a match.",
-        |a, given| {
-            a.around = Around { after: Some(given.number()?), ..a.around.limited() };
+        |arguments, given| {
+            arguments.around = Around { after: Some(given.number()?), ..arguments.around.limited() };
             Ok(())
         },
     )
@@ -43,19 +43,19 @@ pub(super) const FLAGS: &[Flag] = &[
         BothWhere(no_context),
         "N",
         "Print this many lines before a match.",
-        |a, given| {
-            a.around = Around { before: Some(given.number()?), ..a.around.limited() };
+        |arguments, given| {
+            arguments.around = Around { before: Some(given.number()?), ..arguments.around.limited() };
             Ok(())
         },
     )
     .short('B'),
-    Flag::switch("block-buffered", Both, "Write output in blocks.", |a, given| {
-        a.buffering = if given.on() { Buffering::Block } else { Buffering::Auto };
+    Flag::switch("block-buffered", Both, "Write output in blocks.", |arguments, given| {
+        arguments.buffering = if given.on() { Buffering::Block } else { Buffering::Auto };
         Ok(())
     })
     .negated("no-block-buffered"),
-    Flag::switch("byte-offset", Both, "Print where each line begins, in bytes.", |a, given| {
-        a.byte_offset = given.on();
+    Flag::switch("byte-offset", Both, "Print where each line begins, in bytes.", |arguments, given| {
+        arguments.byte_offset = given.on();
         Ok(())
     })
     .short('b')
@@ -65,8 +65,8 @@ pub(super) const FLAGS: &[Flag] = &[
         BothWhere(|settings| settings.color == Color::Never),
         "WHEN",
         "When to colour: never, auto, always or ansi.",
-        |a, given| {
-            a.color = match given.text()?.as_str() {
+        |arguments, given| {
+            arguments.color = match given.text()?.as_str() {
                 "never" => Color::Never,
                 "auto" => Color::Auto,
                 "always" => Color::Always,
@@ -82,8 +82,8 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "SPEC",
         "A colour, such as match:fg:magenta; may be repeated.",
-        |a, given| {
-            a.colors.push(given.text()?.parse()?);
+        |arguments, given| {
+            arguments.colors.push(given.text()?.parse()?);
             Ok(())
         },
     ),
@@ -91,8 +91,8 @@ pub(super) const FLAGS: &[Flag] = &[
         "column",
         BothWhere(|settings| !settings.column),
         "Print the column of a line's first match.",
-        |a, given| {
-            a.column = Some(given.on());
+        |arguments, given| {
+            arguments.column = Some(given.on());
             Ok(())
         },
     )
@@ -102,8 +102,8 @@ pub(super) const FLAGS: &[Flag] = &[
         BothWhere(no_context),
         "N",
         "Print this many lines before and after a match.",
-        |a, given| {
-            a.around = Around { both: Some(given.number()?), ..a.around.limited() };
+        |arguments, given| {
+            arguments.around = Around { both: Some(given.number()?), ..arguments.around.limited() };
             Ok(())
         },
     )
@@ -113,19 +113,19 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "TEXT",
         "What separates lines that do not follow each other.",
-        |a, given| {
-            a.context_separator = Some(if given.on() { Some(given.unescaped()?) } else { None });
+        |arguments, given| {
+            arguments.context_separator = Some(if given.on() { Some(given.unescaped()?) } else { None });
             Ok(())
         },
     )
     .negated("no-context-separator"),
-    Flag::switch("count", Both, "Print the number of matching lines of each file.", |a, _| {
-        a.set_mode(Mode::Search(Output::Count));
+    Flag::switch("count", Both, "Print the number of matching lines of each file.", |arguments, _| {
+        arguments.set_mode(Mode::Search(Output::Count));
         Ok(())
     })
     .short('c'),
-    Flag::switch("count-matches", Both, "Print the number of matches of each file.", |a, _| {
-        a.set_mode(Mode::Search(Output::CountMatches));
+    Flag::switch("count-matches", Both, "Print the number of matches of each file.", |arguments, _| {
+        arguments.set_mode(Mode::Search(Output::CountMatches));
         Ok(())
     }),
     Flag::taking(
@@ -133,8 +133,8 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "TEXT",
         "What separates fields of lines around a match.",
-        |a, given| {
-            a.field_context_separator = Some(given.unescaped()?);
+        |arguments, given| {
+            arguments.field_context_separator = Some(given.unescaped()?);
             Ok(())
         },
     ),
@@ -143,22 +143,22 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "TEXT",
         "What separates fields of matching lines.",
-        |a, given| {
-            a.field_match_separator = Some(given.unescaped()?);
+        |arguments, given| {
+            arguments.field_match_separator = Some(given.unescaped()?);
             Ok(())
         },
     ),
-    Flag::switch("files-with-matches", Both, "Print the paths of files with a match.", |a, _| {
-        a.set_mode(Mode::Search(Output::Paths));
+    Flag::switch("files-with-matches", Both, "Print the paths of files with a match.", |arguments, _| {
+        arguments.set_mode(Mode::Search(Output::Paths));
         Ok(())
     })
     .short('l'),
-    Flag::switch("files-without-match", Both, "Print the paths of files without a match.", |a, _| {
-        a.set_mode(Mode::Search(Output::PathsWithout));
+    Flag::switch("files-without-match", Both, "Print the paths of files without a match.", |arguments, _| {
+        arguments.set_mode(Mode::Search(Output::PathsWithout));
         Ok(())
     }),
-    Flag::switch("heading", Both, "Print a file's path once, above its lines.", |a, given| {
-        a.heading = Some(given.on());
+    Flag::switch("heading", Both, "Print a file's path once, above its lines.", |arguments, given| {
+        arguments.heading = Some(given.on());
         Ok(())
     })
     .negated("no-heading"),
@@ -167,9 +167,9 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "COMMAND",
         "A command that prints the host's name for hyperlinks.",
-        |a, given| {
+        |arguments, given| {
             let path = given.path();
-            a.hostname_bin = (!path.as_os_str().is_empty()).then_some(path);
+            arguments.hostname_bin = (!path.as_os_str().is_empty()).then_some(path);
             Ok(())
         },
     ),
@@ -178,13 +178,13 @@ pub(super) const FLAGS: &[Flag] = &[
         BothWhere(|settings| settings.arguments.hyperlink_format.is_empty()),
         "FORMAT",
         "How paths become hyperlinks, or a format's name.",
-        |a, given| {
-            a.hyperlink_format = given.text()?.parse()?;
+        |arguments, given| {
+            arguments.hyperlink_format = given.text()?.parse()?;
             Ok(())
         },
     ),
-    Flag::switch("include-zero", Both, "With -c, print files without a match too.", |a, given| {
-        a.include_zero = given.on();
+    Flag::switch("include-zero", Both, "With -c, print files without a match too.", |arguments, given| {
+        arguments.include_zero = given.on();
         Ok(())
     })
     .negated("no-include-zero"),
@@ -192,19 +192,19 @@ pub(super) const FLAGS: &[Flag] = &[
         "json",
         BothWhere(|settings| settings.output != Output::Json),
         "Print results as JSON, one object a line.",
-        |a, given| {
-            a.set_mode(Mode::Search(if given.on() { Output::Json } else { Output::Lines }));
+        |arguments, given| {
+            arguments.set_mode(Mode::Search(if given.on() { Output::Json } else { Output::Lines }));
             Ok(())
         },
     )
     .negated("no-json"),
-    Flag::switch("line-buffered", Both, "Write output line by line.", |a, given| {
-        a.buffering = if given.on() { Buffering::Line } else { Buffering::Auto };
+    Flag::switch("line-buffered", Both, "Write output line by line.", |arguments, given| {
+        arguments.buffering = if given.on() { Buffering::Line } else { Buffering::Auto };
         Ok(())
     })
     .negated("no-line-buffered"),
-    Flag::switch("line-number", Both, "Print line numbers (the default on a terminal).", |a, _| {
-        a.line_number = Some(true);
+    Flag::switch("line-number", Both, "Print line numbers (the default on a terminal).", |arguments, _| {
+        arguments.line_number = Some(true);
         Ok(())
     })
     .short('n'),
@@ -213,9 +213,9 @@ pub(super) const FLAGS: &[Flag] = &[
         BothWhere(|settings| settings.arguments.max_columns.is_none()),
         "N",
         "Leave out lines longer than this; 0 is no limit.",
-        |a, given| {
+        |arguments, given| {
             let most: u64 = given.number()?;
-            a.max_columns = (most != 0).then_some(most);
+            arguments.max_columns = (most != 0).then_some(most);
             Ok(())
         },
     )
@@ -224,24 +224,24 @@ pub(super) const FLAGS: &[Flag] = &[
         "max-columns-preview",
         Both,
         "Print the beginning of lines that -M leaves out.",
-        |a, given| {
-            a.max_columns_preview = given.on();
+        |arguments, given| {
+            arguments.max_columns_preview = given.on();
             Ok(())
         },
     )
     .negated("no-max-columns-preview"),
-    Flag::switch("no-filename", Both, "Print no paths with lines.", |a, _| {
-        a.with_filename = Some(false);
+    Flag::switch("no-filename", Both, "Print no paths with lines.", |arguments, _| {
+        arguments.with_filename = Some(false);
         Ok(())
     })
     .short('I'),
-    Flag::switch("no-line-number", Both, "Print no line numbers.", |a, _| {
-        a.line_number = Some(false);
+    Flag::switch("no-line-number", Both, "Print no line numbers.", |arguments, _| {
+        arguments.line_number = Some(false);
         Ok(())
     })
     .short('N'),
-    Flag::switch("null", Both, "Print a NUL byte after each path.", |a, _| {
-        a.null = true;
+    Flag::switch("null", Both, "Print a NUL byte after each path.", |arguments, _| {
+        arguments.null = true;
         Ok(())
     })
     .short('0'),
@@ -249,8 +249,8 @@ pub(super) const FLAGS: &[Flag] = &[
         "only-matching",
         Both,
         "Print each match on a line of its own, and nothing around it.",
-        |a, _| {
-            a.only_matching = true;
+        |arguments, _| {
+            arguments.only_matching = true;
             Ok(())
         },
     )
@@ -260,9 +260,9 @@ pub(super) const FLAGS: &[Flag] = &[
         BothWhere(|settings| settings.arguments.path_separator.is_none_or(|byte| byte == b'/')),
         "BYTE",
         "What separates the parts of a printed path.",
-        |a, given| {
+        |arguments, given| {
             let bytes = given.unescaped()?;
-            a.path_separator = match bytes[..] {
+            arguments.path_separator = match bytes[..] {
                 [] => None,
                 [byte] => Some(byte),
                 _ => bail!("a path separator is exactly one byte, and {} bytes were given", bytes.len()),
@@ -270,8 +270,8 @@ pub(super) const FLAGS: &[Flag] = &[
             Ok(())
         },
     ),
-    Flag::switch("passthru", BothWhere(no_context), "Print all lines, matching or not.", |a, _| {
-        a.around = Around { all: true, ..Around::default() };
+    Flag::switch("passthru", BothWhere(no_context), "Print all lines, matching or not.", |arguments, _| {
+        arguments.around = Around { all: true, ..Around::default() };
         Ok(())
     })
     .alias(&["passthrough"]),
@@ -279,26 +279,31 @@ pub(super) const FLAGS: &[Flag] = &[
         "pretty",
         BothWhere(|settings| settings.color == Color::Never),
         "Equal to --color=always --heading --line-number.",
-        |a, _| {
-            a.color = Color::Always;
-            a.heading = Some(true);
-            a.line_number = Some(true);
+        |arguments, _| {
+            arguments.color = Color::Always;
+            arguments.heading = Some(true);
+            arguments.line_number = Some(true);
             Ok(())
         },
     )
     .short('p'),
-    Flag::switch("quiet", Both, "Print nothing; the exit status says whether there is a match.", |a, _| {
-        a.quiet = true;
-        Ok(())
-    })
+    Flag::switch(
+        "quiet",
+        Both,
+        "Print nothing; the exit status says whether there is a match.",
+        |arguments, _| {
+            arguments.quiet = true;
+            Ok(())
+        },
+    )
     .short('q'),
     Flag::taking(
         "replace",
         General,
         "TEXT",
         "Print this in place of each match; $1 and $name are groups.",
-        |a, given| {
-            a.replace = match given {
+        |arguments, given| {
+            arguments.replace = match given {
                 Given::Value(value) => Some(value.into_vec()),
                 _ => None,
             };
@@ -311,19 +316,19 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "ORDER",
         "Order of files: none, path, modified, accessed or created; one thread.",
-        |a, given| {
-            a.sort = sort(&given.text()?, false)?;
+        |arguments, given| {
+            arguments.sort = sort(&given.text()?, false)?;
             Ok(())
         },
     )
     .choices(ORDERS),
-    Flag::switch("sort-files", Both, "Equal to --sort path.", |a, given| {
-        a.sort = if given.on() { sort("path", false)? } else { None };
+    Flag::switch("sort-files", Both, "Equal to --sort path.", |arguments, given| {
+        arguments.sort = if given.on() { sort("path", false)? } else { None };
         Ok(())
     })
     .negated("no-sort-files"),
-    Flag::taking("sortr", Both, "ORDER", "As --sort, the other way round.", |a, given| {
-        a.sort = sort(&given.text()?, true)?;
+    Flag::taking("sortr", Both, "ORDER", "As --sort, the other way round.", |arguments, given| {
+        arguments.sort = sort(&given.text()?, true)?;
         Ok(())
     })
     .choices(ORDERS),
@@ -331,8 +336,8 @@ pub(super) const FLAGS: &[Flag] = &[
         "stats",
         BothWhere(|settings| !settings.stats),
         "Print statistics about the search at its end.",
-        |a, given| {
-            a.stats = given.on();
+        |arguments, given| {
+            arguments.stats = given.on();
             Ok(())
         },
     )
@@ -341,22 +346,27 @@ pub(super) const FLAGS: &[Flag] = &[
         "trim",
         BothWhere(|settings| !settings.arguments.trim),
         "Leave out white space at the beginning of lines.",
-        |a, given| {
-            a.trim = given.on();
+        |arguments, given| {
+            arguments.trim = given.on();
             Ok(())
         },
     )
     .negated("no-trim"),
-    Flag::switch("vimgrep", General, "Print a line for every match, with path, line and column.", |a, _| {
-        a.vimgrep = true;
-        Ok(())
-    }),
+    Flag::switch(
+        "vimgrep",
+        General,
+        "Print a line for every match, with path, line and column.",
+        |arguments, _| {
+            arguments.vimgrep = true;
+            Ok(())
+        },
+    ),
     Flag::switch(
         "with-filename",
         Both,
         "Print the path with each line (the default for more than one file).",
-        |a, _| {
-            a.with_filename = Some(true);
+        |arguments, _| {
+            arguments.with_filename = Some(true);
             Ok(())
         },
     )

@@ -1,11 +1,11 @@
-//! Flags about what to look for.
+//! Flags of the pattern.
 
 use super::entry::Flag;
 use super::entry::Paths::{Both, BothWhere};
 use crate::arguments::{Boundary, Case, Engine, PatternSource};
 use crate::settings::Settings;
 
-/// Whether PCRE2 was not asked for by name.
+/// Whether PCRE2 was not requested by name.
 fn no_pcre2(settings: &Settings) -> bool {
     settings.arguments.engine != Engine::Pcre2
 }
@@ -16,8 +16,8 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "PATTERN",
         "Only lines that also match this pattern; may be repeated.",
-        |a, given| {
-            a.and.push(given.text()?);
+        |arguments, given| {
+            arguments.and.push(given.text()?);
             Ok(())
         },
     ),
@@ -25,14 +25,14 @@ pub(super) const FLAGS: &[Flag] = &[
         "auto-hybrid-regex",
         BothWhere(no_pcre2),
         "Use PCRE2 where the pattern needs it.",
-        |a, given| {
-            a.engine = if given.on() { Engine::Auto } else { Engine::Default };
+        |arguments, given| {
+            arguments.engine = if given.on() { Engine::Auto } else { Engine::Default };
             Ok(())
         },
     )
     .negated("no-auto-hybrid-regex"),
-    Flag::switch("case-sensitive", Both, "Upper and lower case differ (the default).", |a, _| {
-        a.case = Case::Sensitive;
+    Flag::switch("case-sensitive", Both, "Upper and lower case differ (the default).", |arguments, _| {
+        arguments.case = Case::Sensitive;
         Ok(())
     })
     .short('s'),
@@ -40,24 +40,30 @@ pub(super) const FLAGS: &[Flag] = &[
         "crlf",
         BothWhere(|settings| !settings.arguments.crlf),
         "Lines may end with a carriage return and a line feed.",
-        |a, given| {
-            a.crlf = given.on();
-            a.null_data &= !given.on();
+        |arguments, given| {
+            arguments.crlf = given.on();
+            arguments.null_data &= !given.on();
             Ok(())
         },
     )
     .negated("no-crlf"),
-    Flag::taking("dfa-size-limit", Both, "SIZE", "Most memory for the automaton's cache.", |a, given| {
-        a.dfa_size_limit = Some(usize::try_from(given.size()?)?);
-        Ok(())
-    }),
+    Flag::taking(
+        "dfa-size-limit",
+        Both,
+        "SIZE",
+        "Most memory for the automaton's cache.",
+        |arguments, given| {
+            arguments.dfa_size_limit = Some(usize::try_from(given.size()?)?);
+            Ok(())
+        },
+    ),
     Flag::taking(
         "engine",
         BothWhere(no_pcre2),
         "ENGINE",
         "Who matches: default, pcre2, cuda (a graphics card) or auto.",
-        |a, given| {
-            a.engine = match given.text()?.as_str() {
+        |arguments, given| {
+            arguments.engine = match given.text()?.as_str() {
                 "default" => Engine::Default,
                 "pcre2" => Engine::Pcre2,
                 "auto" => Engine::Auto,
@@ -73,25 +79,30 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "FILE",
         "Take patterns from this file, one a line; - is standard input.",
-        |a, given| {
-            a.patterns.push(PatternSource::File(given.path()));
+        |arguments, given| {
+            arguments.patterns.push(PatternSource::File(given.path()));
             Ok(())
         },
     )
     .short('f'),
-    Flag::switch("fixed-strings", Both, "Patterns are strings, not regular expressions.", |a, given| {
-        a.fixed_strings = given.on();
-        Ok(())
-    })
+    Flag::switch(
+        "fixed-strings",
+        Both,
+        "Patterns are strings, not regular expressions.",
+        |arguments, given| {
+            arguments.fixed_strings = given.on();
+            Ok(())
+        },
+    )
     .short('F')
     .negated("no-fixed-strings"),
-    Flag::switch("ignore-case", Both, "Upper and lower case do not differ.", |a, _| {
-        a.case = Case::Insensitive;
+    Flag::switch("ignore-case", Both, "Upper and lower case do not differ.", |arguments, _| {
+        arguments.case = Case::Insensitive;
         Ok(())
     })
     .short('i'),
-    Flag::switch("line-regexp", Both, "A match must be a whole line.", |a, _| {
-        a.boundary = Boundary::Line;
+    Flag::switch("line-regexp", Both, "A match must be a whole line.", |arguments, _| {
+        arguments.boundary = Boundary::Line;
         Ok(())
     })
     .short('x'),
@@ -99,8 +110,8 @@ pub(super) const FLAGS: &[Flag] = &[
         "multiline",
         BothWhere(|settings| !settings.arguments.multiline),
         "A match may span lines.",
-        |a, given| {
-            a.multiline = given.on();
+        |arguments, given| {
+            arguments.multiline = given.on();
             Ok(())
         },
     )
@@ -110,19 +121,19 @@ pub(super) const FLAGS: &[Flag] = &[
         "multiline-dotall",
         Both,
         "With -U, a dot matches the end of a line as well.",
-        |a, given| {
-            a.multiline_dotall = given.on();
+        |arguments, given| {
+            arguments.multiline_dotall = given.on();
             Ok(())
         },
     )
     .negated("no-multiline-dotall"),
-    Flag::switch("no-unicode", Both, "Classes, case and boundaries are ASCII's.", |a, given| {
-        a.no_unicode = given.on();
+    Flag::switch("no-unicode", Both, "Classes, case and boundaries are ASCII's.", |arguments, given| {
+        arguments.no_unicode = given.on();
         Ok(())
     })
     .negated("unicode"),
-    Flag::switch("no-pcre2-unicode", Both, "Equal to --no-unicode.", |a, given| {
-        a.no_unicode = given.on();
+    Flag::switch("no-pcre2-unicode", Both, "Equal to --no-unicode.", |arguments, given| {
+        arguments.no_unicode = given.on();
         Ok(())
     })
     .negated("pcre2-unicode"),
@@ -131,8 +142,8 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "PATTERN",
         "Only lines that do not match this pattern; may be repeated.",
-        |a, given| {
-            a.not.push(given.text()?);
+        |arguments, given| {
+            arguments.not.push(given.text()?);
             Ok(())
         },
     ),
@@ -140,9 +151,9 @@ pub(super) const FLAGS: &[Flag] = &[
         "null-data",
         BothWhere(|settings| !settings.arguments.null_data),
         "Lines end with a NUL byte.",
-        |a, _| {
-            a.null_data = true;
-            a.crlf = false;
+        |arguments, _| {
+            arguments.null_data = true;
+            arguments.crlf = false;
             Ok(())
         },
     ),
@@ -150,35 +161,46 @@ pub(super) const FLAGS: &[Flag] = &[
         "pcre2",
         BothWhere(no_pcre2),
         "Match with PCRE2: look-around and back-references.",
-        |a, given| {
-            a.engine = if given.on() { Engine::Pcre2 } else { Engine::Default };
+        |arguments, given| {
+            arguments.engine = if given.on() { Engine::Pcre2 } else { Engine::Default };
             Ok(())
         },
     )
     .short('P')
     .negated("no-pcre2"),
-    Flag::taking("regex-size-limit", Both, "SIZE", "Most memory for a compiled pattern.", |a, given| {
-        a.regex_size_limit = Some(usize::try_from(given.size()?)?);
-        Ok(())
-    }),
+    Flag::taking(
+        "regex-size-limit",
+        Both,
+        "SIZE",
+        "Most memory for a compiled pattern.",
+        |arguments, given| {
+            arguments.regex_size_limit = Some(usize::try_from(given.size()?)?);
+            Ok(())
+        },
+    ),
     Flag::taking(
         "regexp",
         Both,
         "PATTERN",
         "A pattern; may be repeated, and may begin with a dash.",
-        |a, given| {
-            a.patterns.push(PatternSource::Given(given.text()?));
+        |arguments, given| {
+            arguments.patterns.push(PatternSource::Given(given.text()?));
             Ok(())
         },
     )
     .short('e'),
-    Flag::switch("smart-case", Both, "Case differs where a pattern has an upper-case letter.", |a, _| {
-        a.case = Case::Smart;
-        Ok(())
-    })
+    Flag::switch(
+        "smart-case",
+        Both,
+        "Case differs where a pattern has an upper-case letter.",
+        |arguments, _| {
+            arguments.case = Case::Smart;
+            Ok(())
+        },
+    )
     .short('S'),
-    Flag::switch("word-regexp", Both, "A match must begin and end at words' ends.", |a, _| {
-        a.boundary = Boundary::Word;
+    Flag::switch("word-regexp", Both, "A match must begin and end at words' ends.", |arguments, _| {
+        arguments.boundary = Boundary::Word;
         Ok(())
     })
     .short('w'),

@@ -1,12 +1,12 @@
-//! Flags about how files are read and searched.
+//! Flags that control how files are read and searched.
 
 use super::entry::Flag;
 use super::entry::Paths::{Both, BothWhere, General};
 use crate::arguments::{Binary, Encoding, Given, Mapping};
 
 pub(super) const FLAGS: &[Flag] = &[
-    Flag::switch("binary", Both, "Search files with NUL bytes to their first match.", |a, given| {
-        a.binary = if given.on() { Binary::Search } else { Binary::Auto };
+    Flag::switch("binary", Both, "Search files with NUL bytes to their first match.", |arguments, given| {
+        arguments.binary = if given.on() { Binary::Search } else { Binary::Auto };
         Ok(())
     })
     .negated("no-binary"),
@@ -15,8 +15,8 @@ pub(super) const FLAGS: &[Flag] = &[
         BothWhere(|settings| !matches!(settings.arguments.encoding, Encoding::From(_))),
         "ENCODING",
         "The files' encoding: a label, auto or none.",
-        |a, given| {
-            a.encoding = match given {
+        |arguments, given| {
+            arguments.encoding = match given {
                 Given::Value(_) => match given.text()?.as_str() {
                     "auto" => Encoding::Auto,
                     "none" => Encoding::Raw,
@@ -29,19 +29,25 @@ pub(super) const FLAGS: &[Flag] = &[
     )
     .short('E')
     .negated("no-encoding"),
-    Flag::switch("invert-match", Both, "Lines that do not match.", |a, given| {
-        a.invert_match = given.on();
+    Flag::switch("invert-match", Both, "Lines that do not match.", |arguments, given| {
+        arguments.invert_match = given.on();
         Ok(())
     })
     .short('v')
     .negated("no-invert-match"),
-    Flag::taking("max-count", Both, "N", "Stop after this many matching lines of a file.", |a, given| {
-        a.max_count = Some(given.number()?);
-        Ok(())
-    })
+    Flag::taking(
+        "max-count",
+        Both,
+        "N",
+        "Stop after this many matching lines of a file.",
+        |arguments, given| {
+            arguments.max_count = Some(given.number()?);
+            Ok(())
+        },
+    )
     .short('m'),
-    Flag::switch("mmap", Both, "Accepted; files are read all the same.", |a, given| {
-        a.mapping = if given.on() { Mapping::Always } else { Mapping::Never };
+    Flag::switch("mmap", Both, "Accepted; files are read all the same.", |arguments, given| {
+        arguments.mapping = if given.on() { Mapping::Always } else { Mapping::Never };
         Ok(())
     })
     .negated("no-mmap"),
@@ -50,11 +56,11 @@ pub(super) const FLAGS: &[Flag] = &[
         BothWhere(|settings| settings.arguments.pre.is_none()),
         "COMMAND",
         "Search what this command prints, given a file's path and content.",
-        |a, given| {
+        |arguments, given| {
             let path = given.path();
-            a.pre = (!path.as_os_str().is_empty()).then_some(path);
-            if a.pre.is_some() {
-                a.search_zip = false;
+            arguments.pre = (!path.as_os_str().is_empty()).then_some(path);
+            if arguments.pre.is_some() {
+                arguments.search_zip = false;
             }
             Ok(())
         },
@@ -65,8 +71,8 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "GLOB",
         "Run --pre only for files of this glob; may be repeated.",
-        |a, given| {
-            a.pre_globs.push(given.text()?);
+        |arguments, given| {
+            arguments.pre_globs.push(given.text()?);
             Ok(())
         },
     ),
@@ -74,10 +80,10 @@ pub(super) const FLAGS: &[Flag] = &[
         "search-zip",
         BothWhere(|settings| !settings.arguments.search_zip),
         "Search compressed files, by the programs of their formats.",
-        |a, given| {
-            a.search_zip = given.on();
-            if a.search_zip {
-                a.pre = None;
+        |arguments, given| {
+            arguments.search_zip = given.on();
+            if arguments.search_zip {
+                arguments.pre = None;
             }
             Ok(())
         },
@@ -88,20 +94,20 @@ pub(super) const FLAGS: &[Flag] = &[
         "stop-on-nonmatch",
         General,
         "After a match, stop at the first line that does not match.",
-        |a, _| {
-            a.stop_on_nonmatch = true;
+        |arguments, _| {
+            arguments.stop_on_nonmatch = true;
             Ok(())
         },
     ),
-    Flag::switch("text", Both, "Treat files with NUL bytes as text.", |a, given| {
-        a.binary = if given.on() { Binary::Text } else { Binary::Auto };
+    Flag::switch("text", Both, "Treat files with NUL bytes as text.", |arguments, given| {
+        arguments.binary = if given.on() { Binary::Text } else { Binary::Auto };
         Ok(())
     })
     .short('a')
     .negated("no-text"),
-    Flag::taking("threads", Both, "N", "Threads to use; 0 lets the command choose.", |a, given| {
+    Flag::taking("threads", Both, "N", "Threads to use; 0 lets the command choose.", |arguments, given| {
         let threads: usize = given.number()?;
-        a.threads = (threads != 0).then_some(threads);
+        arguments.threads = (threads != 0).then_some(threads);
         Ok(())
     })
     .short('j'),

@@ -1,4 +1,4 @@
-//! Flags that ask for something other than a search, and about messages.
+//! Flags that replace the search, and flags of messages.
 
 use super::entry::Flag;
 use super::entry::Paths::Both;
@@ -7,8 +7,8 @@ use anyhow::bail;
 use present::completion::Shell;
 
 pub(super) const FLAGS: &[Flag] = &[
-    Flag::switch("debug", Both, "Say on standard error how the search is done.", |a, _| {
-        a.debug = true;
+    Flag::switch("debug", Both, "Say on standard error how the search is done.", |arguments, _| {
+        arguments.debug = true;
         Ok(())
     }),
     Flag::taking(
@@ -16,19 +16,24 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "STAGE",
         "Print a stage of the pattern's bit-stream program, or all of them.",
-        |a, given| {
-            a.program_stage = given.text()?;
-            a.set_mode(Mode::Program);
+        |arguments, given| {
+            arguments.program_stage = given.text()?;
+            arguments.set_mode(Mode::Program);
             Ok(())
         },
     ),
-    Flag::switch("explain", Both, "Say how the pattern would be searched, and search nothing.", |a, _| {
-        a.explain = true;
-        a.set_mode(Mode::Explain);
-        Ok(())
-    }),
-    Flag::switch("files", Both, "Print the paths of the files that would be searched.", |a, _| {
-        a.set_mode(Mode::Files);
+    Flag::switch(
+        "explain",
+        Both,
+        "Say how the pattern would be searched, and search nothing.",
+        |arguments, _| {
+            arguments.explain = true;
+            arguments.set_mode(Mode::Explain);
+            Ok(())
+        },
+    ),
+    Flag::switch("files", Both, "Print the paths of the files that would be searched.", |arguments, _| {
+        arguments.set_mode(Mode::Files);
         Ok(())
     }),
     Flag::taking(
@@ -36,7 +41,7 @@ pub(super) const FLAGS: &[Flag] = &[
         Both,
         "KIND",
         "Write a manual page or the completions of a shell.",
-        |a, given| {
+        |arguments, given| {
             let kind = match given.text()?.as_str() {
                 "man" => Generated::Man,
                 "complete-bash" => Generated::Completions(Shell::Bash),
@@ -45,44 +50,49 @@ pub(super) const FLAGS: &[Flag] = &[
                 "complete-powershell" => Generated::Completions(Shell::Powershell),
                 other => bail!("choice {other:?} is unrecognized: {}", KINDS.join(", ")),
             };
-            a.set_mode(Mode::Generate(kind));
+            arguments.set_mode(Mode::Generate(kind));
             Ok(())
         },
     )
     .choices(KINDS),
-    Flag::switch("help", Both, "Print help; -h prints less of it.", |a, _| {
-        a.special = Some(Special::LongHelp);
+    Flag::switch("help", Both, "Print help; -h prints less of it.", |arguments, _| {
+        arguments.special = Some(Special::LongHelp);
         Ok(())
     })
     .short('h'),
-    Flag::switch("no-config", Both, "Read no configuration file.", |a, _| {
-        a.no_config = true;
+    Flag::switch("no-config", Both, "Read no configuration file.", |arguments, _| {
+        arguments.no_config = true;
         Ok(())
     }),
-    Flag::switch("no-ignore-messages", Both, "Do not complain about ignore files.", |a, given| {
-        a.no_ignore.messages = given.on();
+    Flag::switch("no-ignore-messages", Both, "Do not complain about ignore files.", |arguments, given| {
+        arguments.no_ignore.messages = given.on();
         Ok(())
     })
     .negated("ignore-messages"),
-    Flag::switch("no-messages", Both, "Do not complain about files that cannot be read.", |a, given| {
-        a.no_messages = given.on();
-        Ok(())
-    })
+    Flag::switch(
+        "no-messages",
+        Both,
+        "Do not complain about files that cannot be read.",
+        |arguments, given| {
+            arguments.no_messages = given.on();
+            Ok(())
+        },
+    )
     .negated("messages"),
-    Flag::switch("pcre2-version", Both, "Print the version of PCRE2.", |a, _| {
-        a.special = Some(Special::Pcre2Version);
+    Flag::switch("pcre2-version", Both, "Print the version of PCRE2.", |arguments, _| {
+        arguments.special = Some(Special::Pcre2Version);
         Ok(())
     }),
-    Flag::switch("trace", Both, "Equal to --debug.", |a, _| {
-        a.debug = true;
+    Flag::switch("trace", Both, "Equal to --debug.", |arguments, _| {
+        arguments.debug = true;
         Ok(())
     }),
-    Flag::switch("type-list", Both, "Print the known file types and their globs.", |a, _| {
-        a.set_mode(Mode::Types);
+    Flag::switch("type-list", Both, "Print the known file types and their globs.", |arguments, _| {
+        arguments.set_mode(Mode::Types);
         Ok(())
     }),
-    Flag::switch("version", Both, "Print the version.", |a, _| {
-        a.special = Some(Special::Version);
+    Flag::switch("version", Both, "Print the version.", |arguments, _| {
+        arguments.special = Some(Special::Version);
         Ok(())
     })
     .short('V'),

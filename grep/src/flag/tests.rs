@@ -115,20 +115,21 @@ fn the_direct_path_takes_what_the_flags_allow() {
     }
 }
 
-/// What a flag needs: an entry. Here it stands in a table of its own, beside the others.
-const SHOUT: &[Flag] = &[Flag::switch("shout", Paths::General, "Print lines in capitals.", |a, given| {
-    a.trim = given.on();
-    Ok(())
-})
-.short('!')
-.negated("no-shout")];
+/// A flag needs only an entry. This one stands in a table of its own, beside the others.
+const SHOUT: &[Flag] =
+    &[Flag::switch("shout", Paths::General, "Print lines in capitals.", |arguments, given| {
+        arguments.trim = given.on();
+        Ok(())
+    })
+    .short('!')
+    .negated("no-shout")];
 
 #[test]
 fn a_new_flag_is_one_entry() {
     let groups = [Group { title: "More", flags: SHOUT }, Group { title: "Search", flags: search::FLAGS }];
     assert!(!settings(&groups, "").arguments.trim && settings(&groups, "--shout").arguments.trim);
     assert!(!settings(&groups, "-! --no-shout").arguments.trim);
-    // Nobody has told the direct path of it.
+    // The direct path does not know it.
     assert!(direct_implements(&groups, &settings(&groups, "-a")));
     assert!(!direct_implements(&groups, &settings(&groups, "-a --shout")));
     assert!(!direct_implements(FLAGS, &settings(&groups, "--shout")), "a flag that is not in the table");

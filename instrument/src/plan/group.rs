@@ -394,7 +394,7 @@ mod tests {
                 groups.add(Member::new((address, kind, size), 0, index, mode), Some(&FILTER));
             }
             let instruction = Decoder::with_ip(64, deed.bytes, 0x1000, DecoderOptions::NONE).decode();
-            groups.pass(&Decoded { instruction: instruction, bytes: [0; 16], shape: 0 }, deed.written);
+            groups.pass(&Decoded { instruction, bytes: [0; 16], shape: 0 }, deed.written);
             (state[0], state[1]) = (state[0] + deed.moves[0], state[1] + deed.moves[1]);
         }
         groups.close();

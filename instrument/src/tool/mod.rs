@@ -83,7 +83,7 @@ use std::sync::mpsc;
 /// provides them.
 ///
 /// # Errors
-/// As [`crate::run`]; if the tool makes a request that cannot be fulfilled ([`ErrorKind::Tool`]);
+/// As [`crate::run()`]; if the tool makes a request that cannot be fulfilled ([`ErrorKind::Tool`]);
 /// if its analysis fails.
 pub fn run_tool(
     command: &Command,

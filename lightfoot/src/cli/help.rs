@@ -1,8 +1,8 @@
-//! The command line's help: clap's own description of it, read back for manual pages and
-//! completions, and grouped by subject.
+//! The command line's help, grouped by subject. Manual pages and completions are made from clap's
+//! description of it.
 //!
-//! `grep`, which parses its flags itself, gives its own table in the same form. Hidden commands are
-//! left out.
+//! `grep` parses its flags itself and provides its own table in this form. Hidden commands are left
+//! out.
 
 use super::Cli;
 use clap::builder::StyledStr;
@@ -57,13 +57,13 @@ const OF_OTHERS: &[Entry] = &[
     ("125", "lightfoot itself failed; the message says how."),
 ];
 
-/// Variables that commands read which run programs.
+/// Variables that are read by commands which run programs.
 const TRANSLATIONS: &[Entry] = &[
     ("LIGHTFOOT_TRANSLATIONS", "Folder in which translations are kept for the next run; off keeps none."),
     ("XDG_CACHE_HOME, HOME", "Where that folder lies otherwise."),
 ];
 
-/// The whole command line; of `grep` the name alone, whose flags are not clap's.
+/// The whole command line. Of `grep` it has only the name, because its flags are not clap's.
 pub fn root() -> CommandHelp {
     let mut command = Cli::command();
     command.build();
@@ -76,7 +76,7 @@ pub fn root() -> CommandHelp {
     root
 }
 
-/// Where a command stands in [`SUBJECTS`], and its subject.
+/// The place of a command in [`SUBJECTS`], and its subject.
 fn place(name: &str) -> ((usize, usize), &'static str) {
     let places = SUBJECTS.iter().enumerate().filter_map(|(subject, (title, names))| {
         names.iter().position(|known| *known == name).map(|at| ((subject, at), *title))
@@ -84,7 +84,7 @@ fn place(name: &str) -> ((usize, usize), &'static str) {
     places.min().unwrap_or(((usize::MAX, 0), ""))
 }
 
-/// The command line with its commands grouped in `--help`.
+/// clap's command, with its commands grouped in `--help`.
 fn command() -> Command {
     let command = Cli::command();
     let template = template(&command);
@@ -92,17 +92,17 @@ fn command() -> Command {
 }
 
 impl Cli {
-    /// Reads a command line, the program's own name first.
+    /// Reads a command line that begins with the program's own name.
     ///
     /// # Errors
-    /// Help and the version where they are asked for, or what is wrong with the words.
+    /// Help or the version if the user requests it; otherwise what is wrong with the command line.
     pub fn read(words: &[OsString]) -> Result<Cli, clap::Error> {
         let matches = command().try_get_matches_from(words)?;
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command()))
     }
 }
 
-/// clap lists commands one after the other; here they stand under their subjects.
+/// clap lists commands one after the other; this template puts them under their subjects.
 fn template(command: &Command) -> StyledStr {
     let heading = clap::builder::Styles::styled().get_header().to_owned();
     let mut out =
@@ -119,7 +119,7 @@ fn template(command: &Command) -> StyledStr {
     out.into()
 }
 
-/// What clap's own command does.
+/// The description of clap's own command.
 const HELP: &str = "Print this message, or the help of a command";
 
 fn help_of(command: &Command, words: Vec<String>) -> CommandHelp {
@@ -136,7 +136,10 @@ fn help_of(command: &Command, words: Vec<String>) -> CommandHelp {
     let arguments: Vec<&Arg> = command.get_arguments().filter(|argument| !argument.is_hide_set()).collect();
     let options = arguments.iter().filter(|argument| !argument.is_positional());
     let operands = arguments.iter().filter(|argument| argument.is_positional());
-    let options = OptionGroup { title: "Options".to_owned(), options: options.map(|a| option(a)).collect() };
+    let options = OptionGroup {
+        title: "Options".to_owned(),
+        options: options.map(|argument| option(argument)).collect(),
+    };
     let mut help = CommandHelp {
         about: command.get_about().map(ToString::to_string).unwrap_or_default(),
         usage: lines.collect(),

@@ -1,4 +1,4 @@
-//! What may be said to the commands around the libraries, `index` and `tile`, and to `study`.
+//! The options of the commands for the libraries, `index` and `tile`, and of `study`.
 
 use super::machine_options::MachineOptions;
 use super::shape::{DoctorFormat, Format};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Options of `study`.
 #[derive(Debug, Args)]
 pub struct Study {
-    /// Study to run; without one all of them, and a page with what they show
+    /// Study to run; without a name all of them, and a page with their results
     pub name: Option<String>,
     /// List the studies
     #[arg(long, conflicts_with = "name")]
@@ -41,21 +41,21 @@ fn size(text: &str) -> Result<usize, String> {
 /// Options of `lookups`.
 #[derive(Debug, Args)]
 pub struct Lookups {
-    /// The algorithm; `empty` reads the queries and looks nothing up
+    /// The algorithm; `empty` reads the queries and looks up nothing
     pub algorithm: String,
     /// Items in the structure
     #[arg(long)]
     pub items: usize,
-    /// Memory block the structure is built for
+    /// Memory block size for which the structure is built
     #[arg(long, default_value_t = 32)]
     pub block_bytes: usize,
     /// Lookups of a trial
     #[arg(long)]
     pub lookups: usize,
-    /// Trials to run, the first of them to warm the caches up
+    /// Trials to run; the first one warms the caches
     #[arg(long)]
     pub trials: usize,
-    /// Trials left out behind the first
+    /// Trials that are left out after the first
     #[arg(long, default_value_t = 0)]
     pub skip: usize,
 }
@@ -74,19 +74,19 @@ pub struct Matches {
 /// Options of `index`.
 #[derive(Debug, Args)]
 pub struct Index {
-    /// What to do with it.
+    /// The action.
     #[command(subcommand)]
     pub action: IndexAction,
 }
 
-/// What can be done with an index.
+/// Actions with an index.
 #[derive(Debug, Subcommand)]
 pub enum IndexAction {
     /// Build an index file from keys
     Build(IndexBuild),
     /// Answer queries from standard input
     Query(IndexQuery),
-    /// Say what an index file holds, and check it
+    /// Describe an index file, and check it
     Inspect(IndexInspect),
 }
 
@@ -101,13 +101,13 @@ pub struct IndexBuild {
     /// Type of the keys: u32, i32, u64, i64, f32, f64 or bytes
     #[arg(long = "type", value_name = "TYPE", default_value = "u64")]
     pub kind: String,
-    /// How the keys are given
+    /// The form of the keys
     #[arg(long, value_enum, default_value_t = KeyInput::Text)]
     pub input: KeyInput,
-    /// The keys are sorted already: do not sort them, and refuse them when they are not
+    /// The keys are sorted already: do not sort them, and refuse them if they are not
     #[arg(long)]
     pub sorted: bool,
-    /// A layout other than the planned one (see the library's list)
+    /// A layout instead of the planned one (see the library's list)
     #[arg(long, value_name = "NAME")]
     pub layout: Option<String>,
 }
@@ -117,10 +117,10 @@ pub struct IndexBuild {
 pub struct IndexQuery {
     /// Index file
     pub index: PathBuf,
-    /// What to answer about each key
+    /// What to answer for each key
     #[arg(long, value_enum, default_value_t = IndexOp::Rank)]
     pub op: IndexOp,
-    /// How keys are given and answers are written
+    /// The form of keys and answers
     #[arg(long, value_enum, default_value_t = KeyInput::Text)]
     pub input: KeyInput,
 }
@@ -135,24 +135,24 @@ pub struct IndexInspect {
     pub format: DoctorFormat,
 }
 
-/// How keys are given.
+/// Forms of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum KeyInput {
     /// One key a line
     Text,
-    /// Little-endian numbers; strings behind a 32-bit length
+    /// Little-endian numbers; strings follow their 32-bit length
     Binary,
 }
 
-/// What is answered about a key.
+/// Answers for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum IndexOp {
     /// The number of smaller keys
     Rank,
-    /// 1 when the key is there, else 0
+    /// 1 if the key is in the index, else 0
     Contains,
-    /// For two keys: the ranks of the first key not below the first and of the first not below the
-    /// second
+    /// For two keys: the ranks of the first key not below the first one, and of the first key not
+    /// below the second
     Range,
 }
 
@@ -221,7 +221,7 @@ impl ElementType {
         }
     }
 
-    /// As the option says it.
+    /// The name as a value of the option.
     pub fn name(self) -> &'static str {
         match self {
             ElementType::F32 => "f32",

@@ -1,4 +1,4 @@
-//! The machine that is simulated or planned for.
+//! Options for the machine that is simulated, or for which a plan is made.
 
 use clap::Args;
 use std::ffi::OsString;

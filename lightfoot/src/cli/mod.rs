@@ -1,10 +1,10 @@
-//! The command line: what the user may say, and nothing about what it does.
+//! The command line: its commands and options, without their actions.
 //!
 //! `count` and `cache` take everything after their first non-option as the program and its
-//! arguments, with or without `--`, byte for byte (arguments need not be UTF-8). That is why the
-//! program is one trailing list: clap then never looks at what belongs to the program; a word with
-//! a dash before it is an option, and a misspelt one is refused. Values are only shaped here;
-//! whether a preset or a geometry exists is said by `machine`.
+//! arguments, with or without `--`, byte for byte (arguments need not be UTF-8). So the program is
+//! one trailing list, which clap does not interpret. A word with a dash before the program is an
+//! option, and a misspelt option is refused. Values are only parsed here; crate `machine` decides
+//! whether a preset or a geometry exists.
 
 pub mod help;
 mod libraries;
@@ -30,7 +30,7 @@ pub use traces::{Align, FailOn, Perturb, Plan, Trace, TraceCollector, TraceEngin
 #[derive(Debug, Parser)]
 #[command(name = "lightfoot", version, max_term_width = 80, arg_required_else_help = true)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -48,7 +48,7 @@ pub enum Command {
     Diff(Diff),
     /// Write one file that runs a program instrumented by itself
     Instrument(Instrument),
-    /// Make a crate of one's own tool, ready to run
+    /// Make a crate with a tool of your own, ready to run
     NewTool(NewTool),
     /// List the stock tools, or run a program under one
     #[command(override_usage = "lightfoot tool [OPTIONS] [NAME [--] PROGRAM [ARGUMENTS]...]")]
@@ -96,7 +96,7 @@ pub enum Command {
 /// Options of `count`.
 #[derive(Debug, Args)]
 pub struct Count {
-    /// What every command that runs a program takes.
+    /// The options of every command that runs a program.
     #[command(flatten)]
     pub run: Run,
 }
@@ -122,7 +122,7 @@ pub struct Cache {
     /// json; the html page always has them)
     #[arg(long)]
     pub curves: bool,
-    /// What every command that runs a program takes.
+    /// The options of every command that runs a program.
     #[command(flatten)]
     pub run: Run,
 }
@@ -130,9 +130,9 @@ pub struct Cache {
 /// Options of `instrument`.
 #[derive(Debug, Args)]
 pub struct Instrument {
-    /// Program to carry
+    /// Program to include in the file
     pub program: OsString,
-    /// What runs it: count, cache, or the name of a stock tool
+    /// The command or tool that runs it: count, cache, or the name of a stock tool
     #[arg(long, value_name = "TOOL", default_value = "count")]
     pub tool: String,
     /// Option for the tool, such as --with=--by=line; may be repeated
@@ -163,7 +163,7 @@ pub struct Diff {
     pub before: PathBuf,
     /// Report from after
     pub after: PathBuf,
-    /// What rows are; lines need reports that were made with --by line
+    /// The key of the rows; lines need reports that were made with --by line
     #[arg(long, value_enum, default_value_t = DiffBy::Function)]
     pub by: DiffBy,
     /// Columns to compare [default: instructions; of cache also l1d_misses, l2_misses and
@@ -188,7 +188,7 @@ pub struct Diff {
     pub top: Option<usize>,
 }
 
-/// What a row of `diff` stands for.
+/// Keys of the rows of `diff`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DiffBy {
     /// A function of a library
@@ -225,11 +225,11 @@ pub struct Tool {
 /// Options of every command that runs a program.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// What the rows of the table are; several, with commas between them, are told apart together
+    /// Group rows by one or more comma-separated keys
     #[arg(long, value_enum, value_delimiter = ',', default_value = "function")]
     pub by: Vec<By>,
-    /// Column to sort the table by, such as loads or l2_misses; inlined: by what lines did with all
-    /// that was inlined there [default: instructions, or first-level misses]
+    /// Column to sort the table by, such as loads or l2_misses; inlined: by the counts of lines
+    /// together with all code inlined there [default: instructions, or first-level misses]
     #[arg(long, value_name = "COLUMN")]
     pub sort: Option<String>,
     /// How a repeated string instruction (rep movs ...) counts, in all columns of the report
@@ -243,13 +243,13 @@ pub struct Run {
     #[arg(long)]
     pub aslr: bool,
     /// Count the processes that the program starts as well, and those that they start: one report
-    /// for each, and their sum. Those that the program leaves behind are counted while they work,
-    /// for ten seconds at most, and until they have waited for a second; then they run on
+    /// for each, and their sum. Processes that the program leaves behind are counted while they
+    /// work, for at most ten seconds and until they have waited for a second; then they continue
     /// uncounted, and a warning names them
     #[arg(long)]
     pub follow_children: bool,
-    /// With --follow-children: wait for all processes that the program leaves behind, daemons too,
-    /// and count them to their ends
+    /// With --follow-children: wait for all processes that the program leaves behind, including
+    /// daemons, and count them to their ends
     #[arg(long, requires = "follow_children")]
     pub wait_all: bool,
     /// Translate the program anew, and keep nothing for its next run [kept in
@@ -275,10 +275,10 @@ pub struct Run {
     pub program: Vec<OsString>,
 }
 
-/// Options of `grep`, which parses them itself: they override each other in their order.
+/// Options of `grep`. It parses them itself, because they override each other in their order.
 #[derive(Debug, Args)]
 pub struct Grep {
-    /// Everything behind the command's name
+    /// All words behind the command's name
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<OsString>,
 }
@@ -296,7 +296,7 @@ pub struct Doctor {
 pub struct Machines {
     /// Machine to show: `host`, the name of a preset, or a TOML file
     pub name: Option<OsString>,
-    /// Write the description as TOML, for a file of one's own
+    /// Write the description as TOML, as a start for a file of your own
     #[arg(long, requires = "name")]
     pub toml: bool,
 }
@@ -312,7 +312,7 @@ pub struct Completions {
 /// Options of `man`.
 #[derive(Debug, Args)]
 pub struct Man {
-    /// Command, such as count or index build; without one the page of lightfoot itself
+    /// Command, such as count or index build; without one, the page of lightfoot itself
     pub command: Vec<String>,
 }
 
@@ -340,7 +340,7 @@ impl From<Shell> for present::completion::Shell {
     }
 }
 
-/// What a row of the table stands for.
+/// Keys of the rows of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
@@ -350,9 +350,9 @@ pub enum By {
     Library,
     /// An instruction's mnemonic
     Opcode,
-    /// A line of source, of the innermost frame where code was inlined
+    /// A line of source; for inlined code that of the innermost frame
     Line,
-    /// A thread; under `cache` each has private levels of its own
+    /// A thread; under `cache` each has its own private levels
     Thread,
 }
 
@@ -365,13 +365,13 @@ pub enum Rep {
     /// As one instruction per iteration, at least one
     Iterations,
     /// As Valgrind's counters do: N + 1 for movs, stos and lods that repeat N times; for cmps and
-    /// scas one per iteration, which is one less than Valgrind's where the count ends them and not
-    /// the comparison
+    /// scas one per iteration, which is one less than Valgrind's if the count ends them and not the
+    /// comparison
     Valgrind,
 }
 
 impl Rep {
-    /// Instructions that complex references count beyond their executions.
+    /// Instructions that complex references count in addition to their executions.
     pub(crate) fn more(self, complex: &simulate::References) -> u64 {
         let iterations = complex.iterations.saturating_sub(complex.executions);
         match self {
@@ -382,7 +382,7 @@ impl Rep {
     }
 }
 
-/// Shape of the report of a run.
+/// Formats of the report of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shape {
     /// A table for people
@@ -405,12 +405,12 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Whether it shows source lines, whatever the table's rows are.
+    /// Whether it shows source lines for any key of the rows.
     pub fn is_annotated(self) -> bool {
         !matches!(self, Shape::Text | Shape::Json | Shape::Csv)
     }
 
-    /// Whether it shows who called whom.
+    /// Whether it shows calls.
     pub fn shows_calls(self) -> bool {
         matches!(self, Shape::Callgrind | Shape::Firefox | Shape::Html)
     }

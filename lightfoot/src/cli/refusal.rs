@@ -1,15 +1,15 @@
-//! What is wrong with a command line, in one line: the option, what it takes, and what it was
-//! given.
+//! Describes an error in the command line in one line: the option, the values that it takes, and
+//! the value that it was given.
 //!
-//! clap says it in four; every other error of lightfoot is one sentence, in lower case and without
-//! a period, that names the value and the remedy. What clap alone knows to say (a missing operand,
-//! two options that exclude each other) is left to it.
+//! clap uses four lines. Every other error of lightfoot is one sentence, in lower case and without
+//! a period, that names the value and the remedy. Errors that only clap can describe (a missing
+//! operand, two options that exclude each other) keep clap's text.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::Error;
 use std::error::Error as _;
 
-/// The sentence, where it is ours to say.
+/// The sentence; `None` for errors that keep clap's text.
 pub fn refusal(error: &Error) -> Option<String> {
     let first = |kind| texts(error, kind).map(|all| all.join(" or "));
     let option = first(ContextKind::InvalidArg)?;
@@ -52,18 +52,18 @@ fn texts(error: &Error, kind: ContextKind) -> Option<Vec<String>> {
     }
 }
 
-/// `--top` of `--top <N>`.
+/// The option's name, such as `--top` of `--top <N>`.
 fn name(option: &str) -> &str {
     option.split([' ', '=']).next().unwrap_or(option)
 }
 
-/// `N` of `--top <N>`.
+/// The name of the option's value, such as `N` of `--top <N>`.
 fn value(option: &str) -> &str {
     let value = option.split_once('<').and_then(|(_, rest)| rest.split_once('>'));
     value.map_or("a value", |(value, _)| value)
 }
 
-/// `a, b or c`
+/// Alternatives as text, such as `a, b or c`.
 fn alternatives(known: &[String]) -> String {
     match known {
         [] => "another value".to_owned(),
@@ -72,8 +72,8 @@ fn alternatives(known: &[String]) -> String {
     }
 }
 
-/// What a parser expects: our own parsers write it; those of the standard library write what they
-/// met.
+/// The values that a parser expects. Our own parsers state them; those of the standard library
+/// state the value that they found.
 fn expected(problem: &str) -> String {
     let range = problem.rsplit_once(" is not in ").and_then(|(_, range)| range.split_once(".."));
     match range {

@@ -1,8 +1,8 @@
-//! Shapes of answers.
+//! Formats of answers.
 
 use clap::ValueEnum;
 
-/// Shape of an answer.
+/// Formats of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// A table for people
@@ -13,7 +13,7 @@ pub enum Format {
     Csv,
 }
 
-/// Shape of the doctor's answer.
+/// Formats of the doctor's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DoctorFormat {
     /// For people

@@ -1,4 +1,4 @@
-//! What may be said to `trace`, and to the commands that read traces: `align`, `perturb`, `plan`.
+//! The options of `trace`, and of the commands that read traces: `align`, `perturb` and `plan`.
 
 use super::machine_options::MachineOptions;
 use super::shape::Format;
@@ -12,25 +12,24 @@ pub struct Trace {
     /// Interval: a time (10ms), or instructions or cycles (1e6instructions)
     #[arg(long, value_name = "INTERVAL", default_value = "10ms", value_parser = interval)]
     pub every: measure::trace::Interval,
-    /// Hardware metrics, with commas between them [default: all that the engine has]
+    /// Comma-separated hardware metrics [default: all that the engine has]
     #[arg(long, value_name = "EVENTS")]
     pub hardware: Option<String>,
-    /// Software metrics: fn:NAME (all functions of that name; fn:NAME@* each, fn:FILE!NAME those of
-    /// a library or source file), var:NAME, addr:START-END, line:FILE:LINE, with commas between
-    /// them
+    /// Comma-separated software metrics: fn:NAME (all functions of that name; fn:NAME@* each,
+    /// fn:FILE!NAME those of a library or source file), var:NAME, addr:START-END, line:FILE:LINE
     #[arg(long, value_name = "METRICS")]
     pub software: Option<String>,
     /// Software metrics that a simulation counts without charging the program
     #[arg(long, alias = "ghost", value_name = "METRICS")]
     pub uncharged: Option<String>,
-    /// Who runs the program and counts [default: simulated for an interval of instructions or
-    /// cycles, else probe where there are software metrics, else native]
+    /// How the program runs and is counted [default: simulated for an interval of instructions or
+    /// cycles, else probe if there are software metrics, else native]
     #[arg(long, value_enum)]
     pub engine: Option<TraceEngine>,
-    /// Who reads the counters of a native run
+    /// What reads the counters of a native run
     #[arg(long, value_enum, default_value_t = TraceCollector::Host)]
     pub collector: TraceCollector,
-    /// Where software counters lie: packed, line, page, or seed:N
+    /// Placement of software counters: packed, line, page, or seed:N
     #[arg(long, value_name = "LAYOUT", default_value = "packed", value_parser = layout)]
     pub layout: measure::trace::Layout,
     /// The machine to simulate
@@ -48,11 +47,11 @@ pub struct Trace {
     /// Leave address randomisation on
     #[arg(long)]
     pub aslr: bool,
-    /// File to write; until it is whole, records are kept in FILE.partial, which remains when the
+    /// File to write; until it is complete, records are kept in FILE.partial, which remains if the
     /// measurement is killed
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Shape of the file
+    /// Format of the file
     #[arg(long, value_enum, default_value_t = TraceFormat::Trace)]
     pub format: TraceFormat,
     /// The program and its arguments, passed on untouched
@@ -60,7 +59,7 @@ pub struct Trace {
     pub program: Vec<OsString>,
 }
 
-/// Shapes of a trace.
+/// Formats of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TraceFormat {
     /// The trace file, which the other commands read
@@ -73,28 +72,28 @@ pub enum TraceFormat {
     Firefox,
 }
 
-/// Who runs a program that is traced.
+/// Ways to run and count a program that is traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TraceEngine {
-    /// The program by itself; the kernel counts
+    /// The program runs by itself; the kernel counts
     Native,
-    /// The program by itself; chosen functions count their calls
+    /// The program runs by itself; chosen functions count their calls
     Probe,
-    /// The program by itself; the kernel's breakpoints count calls of chosen functions, at a trap
-    /// each
+    /// The program runs by itself; the kernel's breakpoints count calls of chosen functions, with a
+    /// trap for each
     Uprobe,
-    /// The engine, which counts software metrics as it translates
+    /// The engine runs the program, and counts software metrics in translated code
     Jit,
-    /// The engine, with a simulated machine
+    /// The engine runs the program, with a simulated machine
     Simulated,
 }
 
-/// Who reads counters.
+/// Readers of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TraceCollector {
     /// Lightfoot, from outside the program
     Host,
-    /// The kernel, in the program's threads: no software metrics, and least cost
+    /// The kernel, in the program's threads: no software metrics, and the least cost
     Kernel,
     /// A timer's signal handler in the program, which disturbs it (for comparison)
     Signal,
@@ -121,7 +120,7 @@ fn interval(text: &str) -> Result<measure::trace::Interval, String> {
     Ok(Interval { length: length.round() as u64, unit })
 }
 
-/// Where counters lie.
+/// The placement of counters.
 fn layout(text: &str) -> Result<measure::trace::Layout, String> {
     use measure::trace::Layout;
     let seed = |text: &str| {
@@ -142,10 +141,11 @@ pub struct Align {
     pub first: PathBuf,
     /// Trace file
     pub second: PathBuf,
-    /// Metrics to align by, with commas between them [default: all hardware metrics that both have]
+    /// Comma-separated metrics to align by [default: all hardware metrics that both have]
     #[arg(long, value_name = "METRICS")]
     pub metrics: Option<String>,
-    /// How far the path may leave the straight line, as a share of the longer trace; 1 is no limit
+    /// How far the path may deviate from the straight line, as a share of the longer trace; 1 is no
+    /// limit
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     pub band: f64,
     /// Write a plot of the path (SVG) here
@@ -154,7 +154,7 @@ pub struct Align {
     /// Write the answer here instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Shape of the answer; CSV is the path
+    /// Format of the answer; CSV is the path
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
 }
@@ -168,23 +168,23 @@ pub struct Perturb {
     /// Traces with instrumentation, five or more
     #[arg(long, value_name = "TRACE", num_args = 1.., required = true)]
     pub run: Vec<PathBuf>,
-    /// How often something undisturbed may be called disturbed, over all comparisons
+    /// How often undisturbed programs may be called disturbed, over all comparisons
     #[arg(long, value_name = "P", default_value_t = 0.05)]
     pub alpha: f64,
-    /// Differences of a correlation that are smaller do not matter
+    /// Smaller differences of a correlation do not matter
     #[arg(long, value_name = "RHO", default_value_t = 0.1)]
     pub effect: f64,
-    /// How far alignments may leave the straight line, as a share of the longer trace; 1 is no
-    /// limit
+    /// How far alignments may deviate from the straight line, as a share of the longer trace; 1 is
+    /// no limit
     #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
     pub band: f64,
-    /// Seed of permutations, when there are too many to list
+    /// Seed of permutations, if there are too many to list
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Compare pairs of metrics within runs only, and align nothing
+    /// Only compare pairs of metrics within runs, and align nothing
     #[arg(long)]
     pub inner: bool,
-    /// End with status 1 when the verdict is this (or worse)
+    /// End with status 1 if this is the verdict, or a worse one
     #[arg(long, value_enum, value_name = "VERDICT")]
     pub fail_on: Option<FailOn>,
     /// Write a heat map (SVG) here
@@ -193,7 +193,7 @@ pub struct Perturb {
     /// Write the answer here instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Shape of the answer
+    /// Format of the answer
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
 }
@@ -201,27 +201,26 @@ pub struct Perturb {
 /// Options of `plan`.
 #[derive(Debug, Args)]
 pub struct Plan {
-    /// Software metrics: fn:NAME (all functions of that name; fn:NAME@* each, fn:FILE!NAME those of
-    /// a library or source file), var:NAME, addr:START-END, line:FILE:LINE, with commas between
-    /// them
+    /// Comma-separated software metrics: fn:NAME (all functions of that name; fn:NAME@* each,
+    /// fn:FILE!NAME those of a library or source file), var:NAME, addr:START-END, line:FILE:LINE
     #[arg(long, value_name = "METRICS")]
     pub metrics: String,
-    /// Runs of the program at most, baselines included
+    /// The most runs of the program, including baselines
     #[arg(long, value_name = "RUNS")]
     pub budget: u32,
-    /// Runs of each set, and baselines; fewer than six cannot be told apart pair by pair
+    /// Runs of each set, and baselines; with fewer than six, pairs cannot be compared
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeats: u32,
-    /// Counter layouts to try: packed, line, page, seed:N, with commas between them
+    /// Comma-separated counter layouts to try: packed, line, page, seed:N
     #[arg(long, value_name = "LAYOUTS", default_value = "packed,line", value_delimiter = ',', value_parser = layout)]
     pub layouts: Vec<measure::trace::Layout>,
     /// Interval: a time (10ms), or instructions or cycles (1e6instructions)
     #[arg(long, value_name = "INTERVAL", default_value = "1e6instructions", value_parser = interval)]
     pub every: measure::trace::Interval,
-    /// Hardware metrics, with commas between them [default: all that the engine has]
+    /// Comma-separated hardware metrics [default: all that the engine has]
     #[arg(long, value_name = "EVENTS")]
     pub hardware: Option<String>,
-    /// Who runs the program and counts
+    /// How the program runs and is counted
     #[arg(long, value_enum, default_value_t = TraceEngine::Simulated)]
     pub engine: TraceEngine,
     /// The machine to simulate
@@ -230,7 +229,7 @@ pub struct Plan {
     /// Write the plan here instead of to standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Shape of the plan
+    /// Format of the plan
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     /// The program and its arguments, passed on untouched
@@ -238,11 +237,11 @@ pub struct Plan {
     pub program: Vec<OsString>,
 }
 
-/// Verdicts that may end a script.
+/// Verdicts that a script can fail on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
     /// Something was disturbed
     Disturbed,
-    /// Something was disturbed, or cannot be told
+    /// Something was disturbed, or the runs do not suffice to tell
     CannotTell,
 }

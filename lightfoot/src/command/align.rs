@@ -47,10 +47,10 @@ struct Row {
 }
 
 pub(super) fn run(options: &Align) -> Result<u8> {
-    let (a, b) = (read(&options.first)?, read(&options.second)?);
-    let names = metrics(options, &a, &b)?;
-    let mut answer = answer(&a, &b, &names, band(options.band)?);
-    answer.notes.splice(0..0, doubts(&[&a, &b]));
+    let (first, second) = (read(&options.first)?, read(&options.second)?);
+    let names = metrics(options, &first, &second)?;
+    let mut answer = answer(&first, &second, &names, band(options.band)?);
+    answer.notes.splice(0..0, doubts(&[&first, &second]));
     if let Some(path) = &options.plot {
         replace(path, plot(&answer)).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -70,8 +70,9 @@ pub(super) fn run(options: &Align) -> Result<u8> {
     Ok(0)
 }
 
-/// The metrics to align by: those asked for, or all hardware metrics that both traces have.
-fn metrics(options: &Align, a: &Trace, b: &Trace) -> Result<Vec<String>> {
+/// The metrics to align by: those that the user named, or all hardware metrics that both traces
+/// have.
+fn metrics(options: &Align, first: &Trace, second: &Trace) -> Result<Vec<String>> {
     let hardware = |trace: &Trace| -> Vec<String> {
         let metrics = trace.header.metrics.iter().filter(|metric| metric.source.is_hardware());
         metrics.map(|metric| metric.name.clone()).collect()
@@ -79,9 +80,11 @@ fn metrics(options: &Align, a: &Trace, b: &Trace) -> Result<Vec<String>> {
     let refuse = |sentence: String| Err(Failure { status: USAGE, sentence }.into());
     let names = match &options.metrics {
         Some(list) => list.split(',').map(str::to_owned).collect(),
-        None => hardware(a).into_iter().filter(|name| hardware(b).contains(name)).collect::<Vec<_>>(),
+        None => {
+            hardware(first).into_iter().filter(|name| hardware(second).contains(name)).collect::<Vec<_>>()
+        }
     };
-    for (trace, path) in [(a, &options.first), (b, &options.second)] {
+    for (trace, path) in [(first, &options.first), (second, &options.second)] {
         let all = || trace.header.metrics.iter().map(|metric| metric.name.as_str());
         if let Some(name) = names.iter().find(|name| trace.position(name).is_none()) {
             let candidates = measure::counter::nearest(name, all());
@@ -102,11 +105,11 @@ fn metrics(options: &Align, a: &Trace, b: &Trace) -> Result<Vec<String>> {
     }
 }
 
-fn answer(a: &Trace, b: &Trace, names: &[String], band: Band) -> Answer {
+fn answer(first: &Trace, second: &Trace, names: &[String], band: Band) -> Answer {
     let series = |trace: &Trace| -> Vec<Vec<f64>> {
         names.iter().filter_map(|name| trace.position(name)).map(|index| trace.series(index)).collect()
     };
-    let (raw_a, raw_b) = (series(a), series(b));
+    let (raw_a, raw_b) = (series(first), series(second));
     let scaled = |raw: &[Vec<f64>]| raw.iter().map(|series| normalised(series)).collect::<Vec<_>>();
     let (a_all, b_all) = (scaled(&raw_a), scaled(&raw_b));
     let without = |all: &[Vec<f64>], left_out: usize| -> Vec<Vec<f64>> {

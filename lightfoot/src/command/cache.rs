@@ -45,7 +45,7 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
             .warnings
             .push(format!("{} records could not be read: misses are lower bounds", counts.damaged));
     }
-    if let Some(hidden) = predicted.as_ref().map(|p| p.hidden).filter(|&hidden| hidden > 0) {
+    if let Some(hidden) = predicted.as_ref().map(|predicted| predicted.hidden).filter(|&hidden| hidden > 0) {
         let warning = format!("{hidden} branches were followed by a signal handler or an end: not predicted");
         outcome.warnings.push(warning);
     }

@@ -42,8 +42,10 @@ pub(super) fn run(options: &NewTool) -> Result<u8> {
 }
 
 fn is_crate_name(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(allowed)
+    let allowed = |character: char| {
+        character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-' || character == '_'
+    };
+    name.starts_with(|character: char| character.is_ascii_lowercase()) && name.chars().all(allowed)
 }
 
 /// The folder that holds crates `instrument` and `symbol`.

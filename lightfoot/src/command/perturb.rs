@@ -89,7 +89,7 @@ fn text(report: &Report) -> String {
         (Kind::Inner, "\nInner: two metrics within a run"),
         (Kind::Outer, "\nOuter: a metric with itself, runs aligned with baselines"),
     ] {
-        let mut of_kind = report.comparisons.iter().filter(|c| c.kind == kind).peekable();
+        let mut of_kind = report.comparisons.iter().filter(|comparison| comparison.kind == kind).peekable();
         if of_kind.peek().is_some() {
             let _ = writeln!(out, "{title}");
         }
@@ -106,16 +106,16 @@ fn csv(report: &Report) -> String {
     let mut out = String::from(
         "kind,metric,with,baseline_mean,baseline_deviation,run_mean,run_deviation,difference,p,verdict\n",
     );
-    for c in &report.comparisons {
-        let kind = if c.kind == Kind::Inner { "inner" } else { "outer" };
-        let number = |x: Option<f64>| x.map_or(String::new(), |x| format!("{x:.6}"));
+    for comparison in &report.comparisons {
+        let kind = if comparison.kind == Kind::Inner { "inner" } else { "outer" };
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.6}"));
         let side = |side: Option<Side>| {
-            format!("{},{}", number(side.map(|s| s.mean)), number(side.map(|s| s.deviation)))
+            format!("{},{}", number(side.map(|side| side.mean)), number(side.map(|side| side.deviation)))
         };
-        let [a, b] = [field(&c.metrics[0]), field(&c.metrics[1])];
-        let (baseline, run, p) = (side(c.baseline), side(c.run), number(c.p));
-        let (difference, verdict) = (number(c.difference()), c.verdict.words());
-        let _ = writeln!(out, "{kind},{a},{b},{baseline},{run},{difference},{p},{verdict}");
+        let [first, second] = [field(&comparison.metrics[0]), field(&comparison.metrics[1])];
+        let (baseline, run, p) = (side(comparison.baseline), side(comparison.run), number(comparison.p));
+        let (difference, verdict) = (number(comparison.difference()), comparison.verdict.words());
+        let _ = writeln!(out, "{kind},{first},{second},{baseline},{run},{difference},{p},{verdict}");
     }
     out
 }

@@ -78,7 +78,7 @@ pub(super) fn run(options: &Plan) -> Result<u8> {
         runs_of_the_program: bench.ran,
         exhausted: found.exhausted,
         runs: found.runs.iter().map(row).collect(),
-        conflicts: found.conflicts.iter().map(|(a, b)| [name(a), name(b)]).collect(),
+        conflicts: found.conflicts.iter().map(|(first, second)| [name(first), name(second)]).collect(),
     };
     let shown = match options.format {
         Format::Json => serde_json::to_string_pretty(&answer)? + "\n",
@@ -190,7 +190,7 @@ fn text(answer: &Answer) -> String {
     }
     if !answer.conflicts.is_empty() {
         out += "\nNot to be measured together:\n";
-        answer.conflicts.iter().for_each(|[a, b]| out += &format!("  {a} and {b}\n"));
+        answer.conflicts.iter().for_each(|[first, second]| out += &format!("  {first} and {second}\n"));
     }
     if answer.exhausted {
         out += "\nnote: the budget ended before everything was tried; a larger --budget verifies more\n";

@@ -204,10 +204,10 @@ fn measure<T: Real>(answer: &mut Answer) -> Result<()> {
 fn choose<T: Real>(answer: &mut Answer, no_measure: bool) -> Result<()> {
     let lowest = |cycles: &mut dyn Iterator<Item = (usize, Option<f64>)>| {
         let known = cycles.filter_map(|(tile, cycles)| Some((tile, cycles?)));
-        known.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(tile, _)| tile)
+        known.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(tile, _)| tile)
     };
     let fastest = |times: &mut dyn Iterator<Item = Option<Timed>>| {
-        times.flatten().max_by(|a, b| a.gflops.total_cmp(&b.gflops)).map(|timed| timed.tile)
+        times.flatten().max_by(|one, other| one.gflops.total_cmp(&other.gflops)).map(|timed| timed.tile)
     };
     let n = answer.n;
     let best_loop = fastest(&mut answer.loops.iter().map(|row| row.measured));
@@ -260,7 +260,7 @@ fn text(answer: &Answer) -> String {
         "T", "paper Mcyc", "plan Mcyc", "L1 formula", "L1 simulated", "L2 sim.", "TLB sim.", "GFLOP/s"
     );
     for row in &answer.loops {
-        let simulated = |f: fn(Missed) -> Option<u64>| count(row.simulated.and_then(f));
+        let simulated = |field: fn(Missed) -> Option<u64>| count(row.simulated.and_then(field));
         let _ = writeln!(
             out,
             "{:>4} {:>10} {:>9} {:>11} {:>12} {:>11} {:>9} {:>7}",
@@ -336,13 +336,16 @@ fn csv(answer: &Answer) -> String {
 fn plot(answer: &Answer) -> String {
     let relative = |name: &str, points: Vec<(usize, f64)>| {
         let lowest = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
-        Line { name: name.into(), points: points.into_iter().map(|(tile, v)| (tile, v / lowest)).collect() }
+        Line {
+            name: name.into(),
+            points: points.into_iter().map(|(tile, value)| (tile, value / lowest)).collect(),
+        }
     };
-    let loops = |f: &dyn Fn(&LoopRow) -> Option<f64>| {
-        answer.loops.iter().filter_map(|row| Some((row.tile, f(row)?))).collect::<Vec<_>>()
+    let loops = |field: &dyn Fn(&LoopRow) -> Option<f64>| {
+        answer.loops.iter().filter_map(|row| Some((row.tile, field(row)?))).collect::<Vec<_>>()
     };
-    let kernel = |f: &dyn Fn(&KernelRow) -> Option<f64>| {
-        answer.kernel.iter().filter_map(|row| Some((row.tile, f(row)?))).collect::<Vec<_>>()
+    let kernel = |field: &dyn Fn(&KernelRow) -> Option<f64>| {
+        answer.kernel.iter().filter_map(|row| Some((row.tile, field(row)?))).collect::<Vec<_>>()
     };
     let all = [
         relative("loops, measured", loops(&|row| row.measured.map(|timed| 1.0 / timed.gflops))),

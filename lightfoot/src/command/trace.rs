@@ -35,8 +35,8 @@ pub(super) fn run(options: &Trace) -> Result<u8> {
     Ok(status)
 }
 
-/// Runs the program and writes the trace. If that fails, the partial file stays, provided that it
-/// holds records.
+/// Runs the program and writes the trace. If that fails, the partial file stays if it holds
+/// records.
 fn record(request: &Request, write: impl FnOnce(&Recorded) -> Result<()>) -> Result<Recorded> {
     let recorded = trace::run(request).and_then(|recorded| write(&recorded).map(|()| recorded));
     // Only a regular file is a partial file of this run: anything else was refused.

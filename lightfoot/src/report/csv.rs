@@ -48,8 +48,9 @@ fn line(report: &Report, by: &[By], row: &Row) -> String {
         fields.push(row.line.map(|line| line.to_string()).unwrap_or_default());
     }
     fields.extend(opcode.map(|_| row.opcode.clone().unwrap_or_default()));
-    let number =
-        |value: fn(&Counts) -> Option<u64>| value(&row.counts).map(|n| n.to_string()).unwrap_or_default();
+    let number = |value: fn(&Counts) -> Option<u64>| {
+        value(&row.counts).map(|number| number.to_string()).unwrap_or_default()
+    };
     fields.extend(report.metrics().map(|metric| number(metric.value)));
     fields.join(",") + "\r\n"
 }

@@ -39,15 +39,14 @@ pub struct Call {
     pub counts: Counts,
 }
 
-/// The costs of one of several processes.
-/// Used only if the processes of a run were followed.
+/// The costs of one of several processes. It is used only if the processes of a run were followed.
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     /// The process's number, exit status and command.
     pub name: String,
     /// The program that it executed last.
     pub program: String,
-    /// All of it.
+    /// The costs of the whole process.
     pub totals: Counts,
     /// Costs by index into [`Detail::functions`].
     pub functions: BTreeMap<usize, Counts>,
@@ -76,7 +75,7 @@ impl Part {
     }
 }
 
-/// All of it.
+/// The data for annotated outputs.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
     /// Source files; the first is `???`.
@@ -113,7 +112,7 @@ impl Detail {
                 .map_or((0, 0), |frame| (frame.file + 1, frame.line));
             detail.functions[number].lines.entry(place).or_insert(tally.none).add(counts);
             detail.inline(cell.frame, place, counts, (symbols, tally.none));
-            // Inlined code does not tell in which file its enclosing function was written.
+            // Inlined code does not show in which file its enclosing function was written.
             if let Some(outermost) = cell.frame.and_then(|frame| sources.chain(frame).last()) {
                 *own.entry(number).or_default().entry(outermost.file + 1).or_default() +=
                     counts.instructions.max(1);

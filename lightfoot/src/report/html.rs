@@ -323,8 +323,8 @@ impl<'a> Page<'a> {
         all
     }
 
-    /// `{name, totals, functions: [[number, own]], lines}` of the heaviest processes, where there
-    /// are several.
+    /// `{name, totals, functions: [[number, own]], lines}` of the heaviest processes, if there are
+    /// several.
     fn processes(&mut self) -> Value {
         let processes = &self.detail.processes;
         if processes.len() < 2 {
@@ -333,8 +333,9 @@ impl<'a> Page<'a> {
         let shown = processes_shown(self.report, processes);
         if shown.len() < processes.len() {
             let left_out = grouped((processes.len() - shown.len()) as u64);
-            self.cuts
-                .push(format!("{left_out} processes with the lowest costs are not told apart on this page"));
+            self.cuts.push(format!(
+                "{left_out} processes with the lowest costs are not shown separately on this page"
+            ));
         }
         let mut room = PROCESS_LINES_MAX;
         let mut part = |part: &Part| {
@@ -357,7 +358,7 @@ impl<'a> Page<'a> {
                 .iter()
                 .map(|Line(_, own, with_inlined)| with_inlined.as_ref().unwrap_or(own))
                 .map(|costs| (costs[self.column], costs[0]))
-                .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+                .fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1))
         };
         let mut files: Vec<(u32, (u64, u64))> =
             lines.iter().map(|(file, lines)| (*file, weight(lines))).collect();
@@ -372,7 +373,7 @@ impl<'a> Page<'a> {
             .collect()
     }
 
-    /// By file, the library that contains its code.
+    /// The library that contains a file's code, by file.
     fn built(&self) -> HashMap<u32, &'a str> {
         let places =
             self.detail.functions.iter().flat_map(|function| {

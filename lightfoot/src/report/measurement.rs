@@ -27,7 +27,7 @@ pub struct Report {
     pub kind: Kind,
     /// The program and its arguments; bytes that are not UTF-8 are shown as U+FFFD.
     pub command: Vec<String>,
-    /// As a shell would say it.
+    /// The exit status as a shell reports it.
     pub exit_status: u8,
     /// The signal that ended the program, if one did.
     pub signal: Option<i32>,
@@ -48,20 +48,20 @@ pub struct Report {
     pub native_wall_s: Option<f64>,
     /// `wall_s / native_wall_s`.
     pub slowdown: Option<f64>,
-    /// What the measuring itself did.
+    /// Statistics about the engine.
     pub engine: Engine,
-    /// The whole program.
+    /// The counts of the whole program.
     pub totals: Counts,
-    /// Of `cache`: cycles by the machine's declared model, with its constants.
+    /// For `cache`: cycles by the machine's declared model, with its constants.
     pub cycles: Option<Estimate>,
-    /// Of `cache`: dirty lines that each level gave up.
+    /// For `cache`: dirty lines that each level gave up.
     pub write_backs: Option<BTreeMap<String, u64>>,
-    /// Of `cache`: conditional branches that were predicted.
+    /// For `cache`: conditional branches that were predicted.
     pub conditional_branches: Option<u64>,
-    /// Of `cache`: data misses of caches of other sizes, if requested.
+    /// For `cache`: data misses of caches of other sizes, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curve: Option<Curve>,
-    /// Why a number is null, by its field's name.
+    /// Reasons for null numbers, by the field's name.
     pub null_reasons: BTreeMap<String, String>,
     /// Warnings about the numbers.
     pub warnings: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Report {
     /// The column that sorts the tables, if the user chose one.
     #[serde(skip)]
     pub sort: Option<&'static Metric>,
-    /// Which counts of a row it is sorted by.
+    /// The counts by which rows are sorted.
     #[serde(skip)]
     pub order: Order,
     /// Data for annotated outputs.
@@ -92,7 +92,7 @@ pub struct Report {
     pub processes: Option<Vec<ProcessRow>>,
 }
 
-/// Which counts of a row it is sorted by.
+/// The counts by which rows are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// By its own counts.

@@ -30,25 +30,25 @@ const fn metric(field: &'static str, label: &'static str, value: fn(&Counts) -> 
 
 /// The metrics that `count` reports.
 pub const COUNT_METRICS: &[Metric] = &[
-    metric("instructions", "instructions", |c| Some(c.instructions)),
-    metric("blocks", "blocks", |c| Some(c.blocks)),
-    metric("loads", "loads", |c| Some(c.loads)),
-    metric("stores", "stores", |c| Some(c.stores)),
+    metric("instructions", "instructions", |counts| Some(counts.instructions)),
+    metric("blocks", "blocks", |counts| Some(counts.blocks)),
+    metric("loads", "loads", |counts| Some(counts.loads)),
+    metric("stores", "stores", |counts| Some(counts.stores)),
 ];
 
 /// The metrics that `cache` reports in addition.
 pub const CACHE_METRICS: &[Metric] = &[
-    metric("l1i_misses", "L1I misses", |c| c.misses?.l1i_misses),
-    metric("l1d_load_misses", "L1D load misses", |c| c.misses?.l1d_load_misses),
-    metric("l1d_store_misses", "L1D store misses", |c| c.misses?.l1d_store_misses),
-    metric("l2_misses", "L2 misses", |c| c.misses?.l2_misses),
-    metric("l3_misses", "L3 misses", |c| c.misses?.l3_misses),
-    metric("dtlb_misses", "dTLB misses", |c| c.misses?.dtlb_misses),
-    metric("branch_mispredictions", "mispredictions", |c| c.misses?.branch_mispredictions),
+    metric("l1i_misses", "L1I misses", |counts| counts.misses?.l1i_misses),
+    metric("l1d_load_misses", "L1D load misses", |counts| counts.misses?.l1d_load_misses),
+    metric("l1d_store_misses", "L1D store misses", |counts| counts.misses?.l1d_store_misses),
+    metric("l2_misses", "L2 misses", |counts| counts.misses?.l2_misses),
+    metric("l3_misses", "L3 misses", |counts| counts.misses?.l3_misses),
+    metric("dtlb_misses", "dTLB misses", |counts| counts.misses?.dtlb_misses),
+    metric("branch_mispredictions", "mispredictions", |counts| counts.misses?.branch_mispredictions),
 ];
 
 /// First-level data misses of reads and writes together, because a table has no room for both.
-pub const L1D: Metric = metric("l1d_misses", "L1D misses", |c| c.misses.map(|misses| misses.l1d()));
+pub const L1D: Metric = metric("l1d_misses", "L1D misses", |counts| counts.misses.map(|misses| misses.l1d()));
 
 /// The metric that `column` names, by its field or by its heading in the table.
 ///

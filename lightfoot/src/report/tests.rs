@@ -1,4 +1,4 @@
-//! Reports made by hand, and what each shape makes of them.
+//! Tests every format with reports that are made by hand.
 
 use super::*;
 use crate::cli::{By, Rep, Shape};
@@ -60,7 +60,7 @@ pub(crate) fn count_report() -> Report {
     }
 }
 
-/// With a child.
+/// A report with a child process.
 fn family_report() -> Report {
     let mut report = count_report();
     let process = |place: usize, parent_place: Option<usize>, counts| ProcessRow {

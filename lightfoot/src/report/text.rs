@@ -53,7 +53,7 @@ fn heading(report: &Report, page: &Page) -> String {
 fn totals(report: &Report) -> String {
     let metrics: Vec<&Metric> = report.metrics().filter(|metric| was_asked_for(report, metric)).collect();
     let values: Vec<String> =
-        metrics.iter().map(|m| (m.value)(&report.totals).map_or("-".into(), grouped)).collect();
+        metrics.iter().map(|metric| (metric.value)(&report.totals).map_or("-".into(), grouped)).collect();
     let width = values.iter().map(String::len).max().unwrap_or(0);
     let mut out = String::new();
     for (metric, value) in metrics.into_iter().zip(&values) {
@@ -133,8 +133,10 @@ fn remark(report: &Report, metric: &Metric) -> String {
 }
 
 fn timing(report: &Report) -> String {
-    let speed =
-        report.instructions_per_s.map(|n| format!(", {} instructions/s", compact(n))).unwrap_or_default();
+    let speed = report
+        .instructions_per_s
+        .map(|rate| format!(", {} instructions/s", compact(rate)))
+        .unwrap_or_default();
     let slowdown = match (report.slowdown, report.native_wall_s) {
         (Some(slowdown), Some(native)) => format!("{slowdown:.1}× the native {}", seconds(native)),
         _ => report.null_reasons.get("slowdown").cloned().unwrap_or_default(),

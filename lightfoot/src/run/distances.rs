@@ -15,12 +15,12 @@ use std::thread::JoinHandle;
 /// The most batches that wait for the thread.
 const BATCHES_MAX: usize = 8;
 
-/// The records that count.
+/// Which records count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
-    /// All.
+    /// All records.
     All,
-    /// Those with odd numbers, which block-order analysis gives to records inside of a region.
+    /// Records with odd numbers, which block-order analysis gives to records inside of a region.
     Odd,
 }
 
@@ -72,7 +72,7 @@ impl Distances {
                     }
                 }
                 records.clear();
-                // No one joins the thread at the end.
+                // After the end, nothing receives the records.
                 let _ = give_back.send(records);
             }
             images.values().for_each(|distances| curve.add(&distances.curve()));
@@ -89,12 +89,12 @@ impl Distances {
         }
     }
 
-    /// Says that no more records of this thread follow, which frees its caches.
+    /// Says that no more records of this thread follow, and frees its caches.
     pub fn thread_ends(&self, image: u32, thread: u32) {
         self.send(image, thread, &[], Behind::EndOfThread);
     }
 
-    /// Says that no more records of this image follow, which frees its caches.
+    /// Says that no more records of this image follow, and frees its caches.
     pub fn ends(&self, image: u32) {
         self.send(image, 0, &[], Behind::EndOfImage);
     }
@@ -143,7 +143,7 @@ mod tests {
         let load = |site, line: u64| Record::new(RecordKind::Load, 8, site, line * 64).unwrap();
         let sizes = CurveSizes::doubling(64, 64, 128).unwrap();
         let distances = Distances::start(sizes, Counted::Odd).unwrap();
-        // Of the lines 1 2 1 1 2, what is odd: 2 and the last two.
+        // Of the lines 1 2 1 1 2, the records with odd numbers are 2 and the last two.
         let batches = [vec![load(0, 1), load(1, 2)], vec![load(2, 1), load(3, 1), load(5, 2)]];
         for image in [0, 7] {
             batches.iter().for_each(|batch| distances.records(image, 3, batch));

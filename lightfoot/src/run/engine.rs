@@ -20,7 +20,7 @@ pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) ->
 /// Runs `command` under a tool.
 ///
 /// # Errors
-/// Those of [`run`]; 125 if the tool itself fails.
+/// The errors of [`run`]; 125 if the tool itself fails.
 pub fn run_tool(command: &Command, options: &Options, tool: &mut dyn Tool) -> Result<(Outcome, Report)> {
     instrument::tool::run_tool(command, options, tool).map_err(failure)
 }
@@ -28,7 +28,7 @@ pub fn run_tool(command: &Command, options: &Options, tool: &mut dyn Tool) -> Re
 /// Runs `command` with probes in it under a tool.
 ///
 /// # Errors
-/// As [`run_tool`].
+/// The errors of [`run_tool`].
 pub fn run_probed(
     command: &Command,
     options: &Options,

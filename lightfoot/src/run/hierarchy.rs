@@ -28,7 +28,7 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// The machine that the options ask for.
+    /// The machine that the options name.
     ///
     /// # Errors
     /// When there is no such machine, its file is wrong, or it cannot be simulated.
@@ -48,7 +48,7 @@ impl Hierarchy {
     /// The machine that the options name; an error if its levels are not plain.
     ///
     /// # Errors
-    /// As [`Hierarchy::new`], and when the levels are not plain.
+    /// The errors of [`Hierarchy::new`], and an error when the levels are not plain.
     pub fn plain(options: &cli::MachineOptions) -> Result<Hierarchy> {
         let hierarchy = Hierarchy::new(options)?;
         if !hierarchy.levels.is_plain() {

@@ -50,7 +50,7 @@ impl Attribution {
 pub struct Tally {
     /// Counts of 0, with misses of 0 for every level that exists.
     pub none: Counts,
-    /// The whole program.
+    /// The counts of the whole program.
     pub totals: Counts,
     /// By index into [`Symbolizer::functions`].
     pub functions: Vec<(usize, Counts)>,
@@ -173,7 +173,7 @@ impl Tallying<'_> {
         }
     }
 
-    /// Adds `counts` to the cell of one instruction of a block, where cells are kept.
+    /// Adds `counts` to the cell of one instruction of a block, if cells are kept.
     fn cell(&mut self, block: usize, offset: usize, counts: &Counts) {
         if self.cells.grain == Grain::None {
             return;

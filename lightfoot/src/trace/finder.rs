@@ -91,7 +91,7 @@ impl Finder for Functions {
         starts.dedup();
         let text = listing.text.iter();
         let text = text
-            .filter_map(|t| Some(listing.mapped(module, t.start)?..listing.mapped(module, t.end)?))
+            .filter_map(|text| Some(listing.mapped(module, text.start)?..listing.mapped(module, text.end)?))
             .collect();
         ModuleInfo { wanted, starts, text }
     }

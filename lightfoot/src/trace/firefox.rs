@@ -66,7 +66,7 @@ fn counter(trace: &Trace, metric: usize) -> Value {
     })
 }
 
-/// The one thread: two samples without a stack, which give the time line its length.
+/// The only thread: two samples without a stack, which give the timeline its length.
 fn thread(trace: &Trace) -> Value {
     let end = trace.records.last().map_or(0.0, |record| ms(record.start + record.dt));
     let name = trace.header.argv.first().map_or("program", String::as_str);

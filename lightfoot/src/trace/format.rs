@@ -38,9 +38,13 @@ fn csv(trace: &Trace) -> String {
         }
     }
     text.push('\n');
-    for r in &trace.records {
-        let _ = write!(text, "{},{},{},{},{}", r.sequence, r.start, r.dt, r.missed_ticks, r.threads);
-        for (value, shared) in r.values.iter().zip(&shared) {
+    for record in &trace.records {
+        let _ = write!(
+            text,
+            "{},{},{},{},{}",
+            record.sequence, record.start, record.dt, record.missed_ticks, record.threads
+        );
+        for (value, shared) in record.values.iter().zip(&shared) {
             cells(&mut text, value, *shared);
         }
         text.push('\n');
@@ -55,13 +59,13 @@ fn cells(text: &mut String, value: &Value, shared: bool) {
         let _ = write!(
             text,
             ",{},{}",
-            number(value.share.map(|s| s.enabled_ns)),
-            number(value.share.map(|s| s.running_ns))
+            number(value.share.map(|share| share.enabled_ns)),
+            number(value.share.map(|share| share.running_ns))
         );
     }
 }
 
-/// RFC 4180.
+/// Quotes a field as RFC 4180 defines.
 fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

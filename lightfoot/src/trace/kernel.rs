@@ -23,7 +23,8 @@ const REST_MAX: (u64, u64) = (20, 2);
 
 pub(super) fn run(request: &Request, header: impl FnOnce(Vec<Metric>) -> Header) -> Result<Trace> {
     let length = request.interval.length;
-    let open = |events: &[_]| Samples::open(events, Whose::Children, length).map_err(|e| anyhow!("{e}"));
+    let open =
+        |events: &[_]| Samples::open(events, Whose::Children, length).map_err(|error| anyhow!("{error}"));
     let (mut samples, mut notes) = chosen(&request.hardware, open)?;
     let held = launch(request, None, None)?;
     let mut sampling = Sampling::new(&mut samples, Duration::from_nanos(length));

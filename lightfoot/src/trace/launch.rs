@@ -107,8 +107,11 @@ pub(super) fn chosen<T>(
     open: impl Fn(&[&'static Event]) -> Result<T>,
 ) -> Result<(T, Vec<String>)> {
     if !names.is_empty() {
-        let events =
-            names.iter().map(|name| find(name)).collect::<Result<Vec<_>, _>>().map_err(|e| anyhow!("{e}"))?;
+        let events = names
+            .iter()
+            .map(|name| find(name))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| anyhow!("{error}"))?;
         return Ok((open(&events)?, Vec::new()));
     }
     let known = |names: &[&str]| names.iter().filter_map(|name| find(name).ok()).collect::<Vec<_>>();

@@ -109,7 +109,7 @@ impl Spec {
     /// Reads a list of metrics with commas.
     ///
     /// # Errors
-    /// As [`Spec::parse`].
+    /// The errors of [`Spec::parse`].
     pub fn list(text: &str) -> Result<Vec<Spec>> {
         parts(text).into_iter().filter(|part| !part.is_empty()).map(Spec::parse).collect()
     }
@@ -173,8 +173,8 @@ fn addresses(text: &str) -> Option<Range<u64>> {
     (range.start < range.end).then_some(range)
 }
 
-/// Whether `name` matches `pattern`, in which `*` stands for anything and `?` for one character.
-/// Cost: linear but for many stars.
+/// Whether `name` matches `pattern`, in which `*` stands for any text and `?` for one character.
+/// Cost: linear, unless the pattern has many stars.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     let (mut p, mut n, mut star) = (0, 0, None);

@@ -62,7 +62,11 @@ pub(super) fn run(
     let held = launch(request, Some(&group), plan)?;
     let mut probes = held.counters().map(|words| Probes {
         words,
-        metrics: targets.columns.iter().map(|c| Metric::new(&c.name, Source::Software, "probe")).collect(),
+        metrics: targets
+            .columns
+            .iter()
+            .map(|column| Metric::new(&column.name, Source::Software, "probe"))
+            .collect(),
         counters: numbers.clone(),
     });
     let collected = match request.collector {
@@ -133,7 +137,7 @@ fn by_handler(
     let words = numbers.concat();
     if let Some(probes) = &mut probes {
         probes.metrics =
-            words.iter().map(|n| Metric::new(n.to_string(), Source::Software, "probe")).collect();
+            words.iter().map(|number| Metric::new(number.to_string(), Source::Software, "probe")).collect();
         probes.counters = words.iter().map(|&number| vec![number]).collect();
     }
     let read = probes.as_mut().map(|probes| &mut **probes as &mut dyn Counters);

@@ -1,6 +1,6 @@
 //! Writes records to disk during a run, so that an interrupted measurement keeps its records.
 //!
-//! During a run, records are appended to a trace file of its own, `FILE.partial`, at most [`EVERY`]
+//! During a run, records are appended to a separate trace file, `FILE.partial`, at most [`EVERY`]
 //! after they were made. When the run is over, the whole trace, with the fields that are known only
 //! then, is written to another file, which is renamed to `FILE`. A partial file that remains is a
 //! cut trace, and all commands read it. A partial file that cannot be created stops the command
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_millis(250);
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The partial trace file of a run; without a path it keeps nothing.
+/// The partial trace file of a run; without a path nothing is written.
 #[derive(Debug, Default)]
 pub(super) struct Partial {
     open: Option<Open>,
@@ -32,7 +32,7 @@ struct Open {
 }
 
 impl Partial {
-    /// Begins the file, if one is wanted.
+    /// Begins the file, if there is a path.
     ///
     /// # Errors
     /// When it cannot be created.
@@ -66,7 +66,7 @@ impl Partial {
     }
 }
 
-/// The system's own words of a failed write: the sentence around them names the file.
+/// The system's message about a failed write; the sentence around it names the file.
 fn cause(error: measure::Error) -> anyhow::Error {
     match error {
         measure::Error::Io { error, .. } => error.into(),

@@ -79,8 +79,10 @@ mod tests {
             recorder.at(position, &[sum]);
         }
         let (records, _) = recorder.finish(50, &[10]);
-        let shown: Vec<_> =
-            records.iter().map(|r| (r.start, r.dt, r.missed_ticks, r.values[0].delta.unwrap())).collect();
+        let shown: Vec<_> = records
+            .iter()
+            .map(|record| (record.start, record.dt, record.missed_ticks, record.values[0].delta.unwrap()))
+            .collect();
         assert_eq!(shown, [(0, 11, 0, 3), (11, 9, 0, 2), (20, 27, 1, 4), (47, 3, 0, 1)]);
     }
 }

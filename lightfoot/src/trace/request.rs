@@ -24,7 +24,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// Its name as a value of the option.
+    /// The name as a value of the option.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Native => "native",
@@ -36,12 +36,12 @@ impl Engine {
     }
 }
 
-/// Who reads the counters of a native run.
+/// What reads the counters of a native run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collector {
     /// This process.
     Host,
-    /// The kernel, in the program's threads; this process makes records of it.
+    /// The kernel, in the program's threads; this process makes records from it.
     Kernel,
     /// A signal handler in the program, as in the paper.
     Signal,
@@ -90,11 +90,11 @@ pub struct Request {
     pub machine: Option<Hierarchy>,
     /// Simulated noise of an operating system.
     pub noise: Option<Noise>,
-    /// Address randomisation.
+    /// Whether addresses are randomised.
     pub aslr: Aslr,
     /// The processor that a native run is bound to.
     pub pin: Option<u32>,
-    /// Who reads the counters of a native run.
+    /// What reads the counters of a native run.
     pub collector: Collector,
     /// The partial file for records while the program runs; the caller removes it.
     pub partial: Option<PathBuf>,

@@ -41,7 +41,7 @@ pub(super) struct EventTotals {
 /// A metric of the simulated machine.
 pub(super) struct Event {
     pub(super) name: &'static str,
-    /// Returns its sum; `None` if the machine lacks what it counts.
+    /// Returns its sum; `None` if the machine lacks the part that counts it.
     count: fn(&EventTotals, &Simulated) -> Option<u64>,
 }
 
@@ -425,7 +425,7 @@ fn announce(block: &BlockView<'_>, ask: &mut Requests) {
     ask.at_start(Value::Constant(block.address()), block.number());
 }
 
-/// The metrics as instrumentation code uses them.
+/// The metrics in the form that instrumentation code uses.
 struct Sight {
     targets: Arc<Targets>,
     /// Columns by address, for each module by path and start.
@@ -456,7 +456,9 @@ impl Sight {
             for mapped in self.targets.mapped(module) {
                 match mapped {
                     Mapped::Code(column, addresses) => {
-                        addresses.into_iter().for_each(|a| columns.entry(a).or_default().push(column as u32));
+                        addresses
+                            .into_iter()
+                            .for_each(|address| columns.entry(address).or_default().push(column as u32));
                     }
                     Mapped::Data(column, ranges) => {
                         plan.watched.extend(ranges.into_iter().map(|range| (range, column)));
@@ -466,28 +468,30 @@ impl Sight {
             columns
         });
         if !columns.is_empty() {
-            let marks = block.instructions().filter_map(|i| columns.get(&i.address()));
+            let marks = block.instructions().filter_map(|instruction| columns.get(&instruction.address()));
             plan.marks.extend(marks.flatten());
         }
     }
 }
 
-fn each(a: &Totals, b: &Totals, join: fn(u64, u64) -> u64) -> Totals {
-    let both = |a: &simulate::Misses, b: &simulate::Misses| simulate::Misses {
-        loads: join(a.loads, b.loads),
-        stores: join(a.stores, b.stores),
-        instructions: join(a.instructions, b.instructions),
+fn each(first: &Totals, second: &Totals, join: fn(u64, u64) -> u64) -> Totals {
+    let both = |first: &simulate::Misses, second: &simulate::Misses| simulate::Misses {
+        loads: join(first.loads, second.loads),
+        stores: join(first.stores, second.stores),
+        instructions: join(first.instructions, second.instructions),
     };
     Totals {
-        caches: std::array::from_fn::<_, CACHES_MAX, _>(|n| both(&a.caches[n], &b.caches[n])),
-        tlbs: std::array::from_fn::<_, TLBS_MAX, _>(|n| both(&a.tlbs[n], &b.tlbs[n])),
+        caches: std::array::from_fn::<_, CACHES_MAX, _>(|level| {
+            both(&first.caches[level], &second.caches[level])
+        }),
+        tlbs: std::array::from_fn::<_, TLBS_MAX, _>(|level| both(&first.tlbs[level], &second.tlbs[level])),
     }
 }
 
-fn plus(a: &Totals, b: &Totals) -> Totals {
-    each(a, b, |a, b| a + b)
+fn plus(first: &Totals, second: &Totals) -> Totals {
+    each(first, second, |first, second| first + second)
 }
 
-fn less(a: &Totals, b: &Totals) -> Totals {
-    each(a, b, |a, b| a - b)
+fn less(first: &Totals, second: &Totals) -> Totals {
+    each(first, second, |first, second| first - second)
 }

@@ -93,7 +93,7 @@ impl Targets {
                 let addresses = addresses.iter().filter_map(|&address| listing.mapped(module, address));
                 Some(Mapped::Code(
                     index,
-                    addresses.filter(|a| (module.start..module.end).contains(a)).collect(),
+                    addresses.filter(|address| (module.start..module.end).contains(address)).collect(),
                 ))
             }
             MetricTarget::Data { file: own, ranges } if *own == file => {

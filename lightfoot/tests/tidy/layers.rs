@@ -61,7 +61,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "plot",
         &[
-            "bars curves heat_map lines tiles",
+            "bars curves heat_map lines panels tiles",
             "lib svg",
         ],
     ),

@@ -19,7 +19,7 @@ pub(super) fn check(findings: &Findings) -> Vec<Claim> {
 fn same_semantics(programs: &[ProgramFindings]) -> Claim {
     let compared: Vec<(&str, bool)> = programs
         .iter()
-        .filter_map(|program| Some((program.name, program.exactness.as_ref()?.same_output?)))
+        .filter_map(|program| Some((program.name.as_str(), program.exactness.as_ref()?.same_output?)))
         .collect();
     let differing: Vec<&str> = compared.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect();
     Claim {

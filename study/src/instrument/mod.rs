@@ -14,6 +14,7 @@ mod program;
 mod result;
 
 use crate::host::host;
+use crate::journal::Journal;
 use crate::options::{Effort, Options};
 use crate::outcome::Outcome;
 use crate::race::{race, Entrant, Line, Times};
@@ -26,16 +27,32 @@ use result::{Findings, ProgramFindings, Timing};
 use std::path::Path;
 
 const START_UP_ROUNDS: usize = 21;
+const START_UP_SECONDS: f64 = 5.0;
 
 /// Runs the study and writes its results.
 pub(super) fn run(options: &Options) -> Result<Outcome> {
     let folder = workshop()?;
-    let findings = measure(options, folder.path())?;
+    let mut journal = Journal::open(options, "instrument", seconds(options.effort))?;
+    let findings = measure(options, folder.path(), &mut journal)?;
     let files = page::write(&findings, &options.folder)?;
+    journal.finish()?;
     Ok(Outcome { summary: page::summary(&findings), claims: claim::check(&findings), files })
 }
 
-fn measure(options: &Options, folder: &Path) -> Result<Findings> {
+/// Seconds of one program: all contenders in all rounds, and with a long input.
+fn program_seconds(effort: Effort) -> [f64; 2] {
+    match effort {
+        Effort::Quick => [20.0, 0.0],
+        Effort::Full => [150.0, 60.0],
+    }
+}
+
+/// Seconds of the whole study.
+fn seconds(effort: Effort) -> f64 {
+    program_seconds(effort).iter().sum::<f64>() * PROGRAMS.len() as f64 + START_UP_SECONDS
+}
+
+fn measure(options: &Options, folder: &Path, journal: &mut Journal) -> Result<Findings> {
     let tools = Tools::new(folder)?;
     let mut findings = Findings {
         schema: 1,
@@ -45,15 +62,16 @@ fn measure(options: &Options, folder: &Path) -> Result<Findings> {
         host: host(),
         ..Findings::default()
     };
+    let [short, long] = program_seconds(options.effort);
     for program in PROGRAMS {
-        present::tell!("lightfoot: {}", program.name);
-        findings.programs.push(one(program, &tools, options.effort));
+        let measured = journal.step(program.name, short, || Ok(one(program, &tools, options.effort)))?;
+        findings.programs.push(measured);
     }
-    findings.start_up = start_up(&tools);
+    findings.start_up = journal.step("start-up", START_UP_SECONDS, || Ok(start_up(&tools)))?;
     if options.effort == Effort::Full {
         for program in PROGRAMS {
-            present::tell!("lightfoot: {}, long input", program.name);
-            findings.steady.push(steady(program, &tools));
+            let step = format!("{}, long input", program.name);
+            findings.steady.push(journal.step(&step, long, || Ok(steady(program, &tools)))?);
         }
     }
     findings.conclude();
@@ -86,7 +104,7 @@ fn with_line(
         Ok(line) => (None, measure(&line)),
         Err(reason) => (Some(reason), (Vec::new(), None)),
     };
-    ProgramFindings { name: program.name, missing, timings, exactness }
+    ProgramFindings { name: program.name.to_owned(), missing, timings, exactness }
 }
 
 fn rounds(pace: Pace, effort: Effort) -> usize {

@@ -192,7 +192,7 @@ pub(super) fn table(findings: &Findings) -> String {
 pub(super) fn plot(findings: &Findings) -> String {
     let series = [COUNT, CACHE, CACHEGRIND, CACHEGRIND_SIM];
     let group = |program: &ProgramFindings| Group {
-        label: program.name.into(),
+        label: program.name.clone(),
         values: series.iter().map(|name| program.ratio(name, NATIVE)).collect(),
     };
     bars(&Bars {
@@ -205,7 +205,6 @@ pub(super) fn plot(findings: &Findings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::dated;
     use crate::instrument::result::tests::findings;
 
     #[test]

@@ -4,7 +4,7 @@ use super::contender::{
     BBCOUNT, CACHE, CACHEGRIND, CACHEGRIND_PINNED, CACHEGRIND_SIM, CACHE_PINNED, COUNT, EMPTY, NATIVE,
 };
 use crate::race::{geometric_mean, median, Times};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The whole study.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -30,10 +30,10 @@ pub(super) struct Findings {
 }
 
 /// One program.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ProgramFindings {
     /// Its name.
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// Why it did not run.
     pub(super) missing: Option<String>,
     /// Times by contender.
@@ -43,10 +43,10 @@ pub(super) struct ProgramFindings {
 }
 
 /// One contender on one program.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Timing {
     /// The contender.
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// What was typed.
     pub(super) command: Option<String>,
     /// The middle of the times.
@@ -59,18 +59,18 @@ pub(super) struct Timing {
 
 impl Timing {
     /// From the outcome of a race.
-    pub(super) fn new(name: &'static str, command: Option<String>, times: Times) -> Timing {
+    pub(super) fn new(name: &str, command: Option<String>, times: Times) -> Timing {
         let (times_s, missing) = match times {
             Ok(times) if times.is_empty() => (times, Some("not part of the quick study".into())),
             Ok(times) => (times, None),
             Err(reason) => (Vec::new(), Some(reason)),
         };
-        Timing { name, command, median_s: median(&times_s), times_s, missing }
+        Timing { name: name.to_owned(), command, median_s: median(&times_s), times_s, missing }
     }
 }
 
 /// Counts against themselves and against cachegrind's.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Exactness {
     /// Instructions of a run, and of the same run again.
     pub(super) repeats: Option<[u64; 2]>,
@@ -197,7 +197,12 @@ pub(super) mod tests {
     /// Two programs, one without cachegrind.
     pub(in crate::instrument) fn findings() -> Findings {
         let timing = |name, times: &[f64]| Timing::new(name, Some(format!("run {name}")), Ok(times.to_vec()));
-        let program = |name, timings| ProgramFindings { name, missing: None, timings, exactness: None };
+        let program = |name: &str, timings| ProgramFindings {
+            name: name.into(),
+            missing: None,
+            timings,
+            exactness: None,
+        };
         let mut findings = Findings {
             programs: vec![
                 program(

@@ -6,10 +6,10 @@
 //! large, and these repeat.
 
 use super::choice::{called, choose};
+use super::extent::Extent;
 use super::findings::{Baseline, Calibration, Curve, Kind, Point, Relation, Signals, L1_L2, L1_TLB};
 use super::subject::{Bench, Subject};
 use super::trace::{series, traces, Run, Spacing, METRICS};
-use super::Extent;
 use crate::journal::Journal;
 use anyhow::{Context, Result};
 use measure::perturb::{perturb, Options};

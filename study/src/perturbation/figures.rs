@@ -3,8 +3,7 @@
 //! As in the paper, correlations are drawn without their sign, and inner ones for two pairs of
 //! metrics; the table for spreadsheets has all of them with their signs.
 
-use super::findings::{Comparison, Curve, Findings, Kind, Point, Signals, L1_L2, L1_TLB};
-use super::power::Power;
+use super::findings::{Comparison, Curve, Findings, Kind, Point, Power, PowerCurve, Signals, L1_L2, L1_TLB};
 use plot::curves::{curves, Curve as Line, Curves};
 use plot::panels::{panels, Panels, Row};
 
@@ -131,10 +130,8 @@ fn figure_5(curve: &Curve, signals: &Signals) -> String {
 }
 
 fn power(found: &Power) -> String {
-    let line = |curve: &super::power::PowerCurve| Line {
-        name: format!("{} runs", curve.runs),
-        points: curve.points.clone(),
-    };
+    let line =
+        |curve: &PowerCurve| Line { name: format!("{} runs", curve.runs), points: curve.points.clone() };
     curves(&Curves {
         title: format!(
             "Planted changes of L1 with L2 that are found, {} beside {} baselines",

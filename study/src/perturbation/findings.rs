@@ -1,14 +1,13 @@
 //! What the study of perturbation measures, as its journal keeps it.
 
 use super::choice::Called;
-use super::native::Native;
-use super::power::Power;
 use super::subject::Subject;
 use super::synthetic;
 use crate::layout::Spread;
 use crate::options::Effort;
 use measure::perturb;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The first pair of metrics of Figures 3 to 5, and the second.
 pub(super) const L1_L2: [&str; 2] = ["l1d-misses", "l2-misses"];
@@ -180,7 +179,8 @@ impl Point {
     }
 }
 
-/// The signals of Figure 5: the last run before the largest step of L1 with L2, and the first after.
+/// The signals of Figure 5: the last run before the largest step of L1 with L2, and the first one
+/// after it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Signals {
     /// Metrics of the two runs.
@@ -195,6 +195,54 @@ pub(super) struct Signals {
     pub(super) l2: [Vec<f64>; 2],
     /// Events of the added metric in each record of the second.
     pub(super) software: Vec<f64>,
+}
+
+/// One way of measuring, over all rounds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Measured {
+    pub(super) mechanism: String,
+    /// Why it could not be used here.
+    pub(super) refused: Option<String>,
+    /// Seconds of the program.
+    pub(super) seconds: Option<Spread>,
+    /// Records of the first run, and ticks that all runs missed.
+    pub(super) records: usize,
+    pub(super) missed_ticks: u64,
+    /// Calls that the first run counted, by metric.
+    pub(super) calls: BTreeMap<String, u64>,
+    /// Correlations between the most frequent metrics, by pair, over all runs.
+    pub(super) relations: Vec<(String, Spread)>,
+    /// Kernel's and hardware metrics beside the baseline, or why they cannot be compared.
+    pub(super) compared: Result<Point, String>,
+}
+
+/// A program without a simulator.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Native {
+    pub(super) interval_microseconds: u64,
+    pub(super) rounds: usize,
+    /// Metrics that were counted.
+    pub(super) metrics: Vec<String>,
+    pub(super) measured: Vec<Measured>,
+}
+
+/// How often planted changes were found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Power {
+    pub(super) program: String,
+    pub(super) baselines: usize,
+    /// Draws of each kind.
+    pub(super) experiments: usize,
+    /// A curve for every number of runs.
+    pub(super) curves: Vec<PowerCurve>,
+}
+
+/// One number of runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct PowerCurve {
+    pub(super) runs: usize,
+    /// Mean change of the correlation, and share of the draws that were called disturbed.
+    pub(super) points: Vec<(f64, f64)>,
 }
 
 /// A program over growing numbers of metrics.

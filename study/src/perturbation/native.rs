@@ -1,5 +1,5 @@
-//! The same programs without a simulator: counters by probe and by uprobe, records by the host and
-//! by a signal handler in the program.
+//! The programs without a simulator: counters by probe and by uprobe, records by the host and by a
+//! signal handler in the program.
 //!
 //! Four ways to measure take turns with a run that only the kernel observes, in the same layouts.
 //! Where the machine has hardware counters, `measure::perturb` compares the relations between
@@ -9,16 +9,15 @@
 //! compiled into the source, which the simulated runs charge exactly.
 
 use super::choice::Called;
-use super::findings::Point;
+use super::extent::Extent;
+use super::findings::{Measured, Native, Point};
 use super::subject::{Bench, Subject};
 use super::trace::{input, series};
-use super::Extent;
 use crate::layout::{fix_environment, paddings, Spread};
 use anyhow::{bail, Context, Result};
 use measure::perturb::{perturb, Options};
 use measure::rank::spearman;
 use measure::trace::{decode, Trace};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -62,35 +61,6 @@ const CALLS_MAX: u64 = 100_000;
 
 /// No record is shorter.
 const INTERVAL_MIN_MICROSECONDS: u64 = 1000;
-
-/// One way of measuring, over all rounds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Measured {
-    pub(super) mechanism: String,
-    /// Why it could not be used here.
-    pub(super) refused: Option<String>,
-    /// Seconds of the program.
-    pub(super) seconds: Option<Spread>,
-    /// Records of the first run, and ticks that all runs missed.
-    pub(super) records: usize,
-    pub(super) missed_ticks: u64,
-    /// Calls that the first run counted, by metric.
-    pub(super) calls: BTreeMap<String, u64>,
-    /// Correlations between the most frequent metrics, by pair, over all runs.
-    pub(super) relations: Vec<(String, Spread)>,
-    /// Kernel's and hardware metrics beside the baseline, or why they cannot be compared.
-    pub(super) compared: Result<Point, String>,
-}
-
-/// A program without a simulator.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Native {
-    pub(super) interval_microseconds: u64,
-    pub(super) rounds: usize,
-    /// Metrics that were counted.
-    pub(super) metrics: Vec<String>,
-    pub(super) measured: Vec<Measured>,
-}
 
 /// Measures a program in all ways; `chosen` are its metrics.
 ///

@@ -1,9 +1,7 @@
 //! The page: Table 1, the paper's sentences, verdicts, controls; and the tables for programs.
 
 use super::claim::largest_relation;
-use super::findings::{Answer, Curve, Findings, Kind, Point};
-use super::native::{Measured, Native};
-use super::power::Power;
+use super::findings::{Answer, Curve, Findings, Kind, Measured, Native, Point, Power};
 use super::trace::{MACHINE, METRICS};
 use crate::host::host;
 use crate::layout::Spread;

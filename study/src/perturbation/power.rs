@@ -3,39 +3,20 @@
 //! Real runs without instrumentation, which differ in layout and noise, are drawn anew as baselines
 //! and as runs. In the runs a share of the records, next to each other, has its L2 misses shuffled:
 //! their sum stays, their relation to L1 goes. The curve says how often such a change is called
-//! disturbed, over how much it changed the correlation; at no change it is the rate of false alarms.
+//! disturbed, over how much it changed the correlation; at no change that is the rate of false
+//! alarms.
 //! Deliberately absent: changes of other shapes, for instance of a phase alone.
 
-use super::findings::L1_L2;
+use super::findings::{Power, PowerCurve, L1_L2};
 use super::trace::series;
 use anyhow::{Context, Result};
 use measure::perturb::{perturb, Options, Scope, Verdict};
 use measure::random::Random;
 use measure::rank::spearman;
 use measure::trace::Trace;
-use serde::{Deserialize, Serialize};
 
 /// Shares of the records that lose their relation.
 const SHARES: [f64; 7] = [0.0, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0];
-
-/// How often planted changes were found.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Power {
-    pub(super) program: String,
-    pub(super) baselines: usize,
-    /// Draws of each kind.
-    pub(super) experiments: usize,
-    /// A curve for every number of runs.
-    pub(super) curves: Vec<PowerCurve>,
-}
-
-/// One number of runs.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct PowerCurve {
-    pub(super) runs: usize,
-    /// Mean change of the correlation, and share of the draws that were called disturbed.
-    pub(super) points: Vec<(f64, f64)>,
-}
 
 /// Plants changes in `traces`, runs without instrumentation that differ in layout or noise.
 ///

@@ -67,10 +67,12 @@ impl Difference {
             (of(before, out.0), of(after, out.1))
         };
         let totals: Pairs = metrics.iter().zip(&left_out).map(total).collect();
-        let mut rows: Vec<(String, Pairs)> =
-            rows.into_iter().filter(|(_, pairs)| pairs.iter().any(|(a, b)| a != b)).collect();
+        let mut rows: Vec<(String, Pairs)> = rows
+            .into_iter()
+            .filter(|(_, pairs)| pairs.iter().any(|(before, after)| before != after))
+            .collect();
         rows.sort_by_key(|(_, pairs)| {
-            std::cmp::Reverse(pairs.iter().map(|(a, b)| a.abs_diff(*b)).collect::<Vec<_>>())
+            std::cmp::Reverse(pairs.iter().map(|(before, after)| before.abs_diff(*after)).collect::<Vec<_>>())
         });
         let worse = worse(&metrics, &totals, options.fail_above);
         Ok(Difference { metrics, totals, rows, notes: before.notes(after), worse })
@@ -81,7 +83,7 @@ impl Difference {
         let width = self
             .totals
             .iter()
-            .flat_map(|(a, b)| [grouped(*a).len(), grouped(*b).len()])
+            .flat_map(|(before, after)| [grouped(*before).len(), grouped(*after).len()])
             .max()
             .unwrap_or(0)
             .max(6);
@@ -98,7 +100,8 @@ impl Difference {
         }
         let shown = if rows == 0 { self.rows.len() } else { rows.min(self.rows.len()) };
         for (name, pairs) in &self.rows[..shown] {
-            let cells: String = pairs.iter().map(|(a, b)| format!("{:>14}", delta(*a, *b))).collect();
+            let cells: String =
+                pairs.iter().map(|(before, after)| format!("{:>14}", delta(*before, *after))).collect();
             let room = WIDTH.saturating_sub(cells.len() + 2).max(24);
             out += &format!("{cells}  {}\n", middle_cut(&printable(name), room));
         }
@@ -115,7 +118,7 @@ impl Difference {
         let pair = |pairs: &Pairs| {
             let fields = self.metrics.iter().zip(pairs);
             fields
-                .map(|(metric, (a, b))| (metric.clone(), json!({"before": a, "after": b})))
+                .map(|(metric, (before, after))| (metric.clone(), json!({"before": before, "after": after})))
                 .collect::<BTreeMap<_, _>>()
         };
         let shown = if rows == 0 { usize::MAX } else { rows };
@@ -136,7 +139,7 @@ impl Difference {
         let shown = if rows == 0 { usize::MAX } else { rows };
         let total = ("(total)".to_owned(), self.totals.clone());
         for (name, pairs) in std::iter::once(&total).chain(self.rows.iter().take(shown)) {
-            let cells: String = pairs.iter().map(|(a, b)| format!(",{a},{b}")).collect();
+            let cells: String = pairs.iter().map(|(before, after)| format!(",{before},{after}")).collect();
             out += &format!("{}{cells}\r\n", field(name));
         }
         out

@@ -115,9 +115,9 @@ impl Read {
 
     /// Returns an error if the two reports cannot be compared.
     pub(super) fn comparable(&self, other: &Read, options: &Diff) -> Result<()> {
-        let differ = |what: &str, a: &str, b: &str, remedy: &str| {
+        let differ = |what: &str, own: &str, others: &str, remedy: &str| {
             let (before, after) = (self.path.display(), other.path.display());
-            Err(refused(format!("{before} is {what} {a} and {after} is {what} {b}: {remedy}")))
+            Err(refused(format!("{before} is {what} {own} and {after} is {what} {others}: {remedy}")))
         };
         if self.kind != other.kind {
             return differ("a report of", &self.kind, &other.kind, "compare reports of one command");

@@ -84,11 +84,11 @@ impl Answers {
     fn write(&self, ranks: &[usize], is_there: impl Fn(usize) -> bool, out: &mut Vec<u8>) {
         match (self.op, self.input) {
             (IndexOp::Contains, KeyInput::Binary) => {
-                out.extend((0..ranks.len()).map(|i| u8::from(is_there(i))))
+                out.extend((0..ranks.len()).map(|index| u8::from(is_there(index))))
             }
             (IndexOp::Contains, KeyInput::Text) => {
                 (0..ranks.len())
-                    .for_each(|i| out.extend_from_slice(if is_there(i) { b"1\n" } else { b"0\n" }));
+                    .for_each(|index| out.extend_from_slice(if is_there(index) { b"1\n" } else { b"0\n" }));
             }
             (_, KeyInput::Binary) => {
                 out.reserve(8 * ranks.len());
@@ -146,7 +146,7 @@ fn numbers<K: Readable>(index: &Index<K>, options: &IndexQuery) -> Result<()> {
         };
         ranks.resize(keys.len(), 0);
         index.batch(&keys, &mut ranks);
-        answers.write(&ranks, |i| index.upper_bound(keys[i]) > ranks[i], out);
+        answers.write(&ranks, |at| index.upper_bound(keys[at]) > ranks[at], out);
         Ok(used)
     })
 }
@@ -192,7 +192,7 @@ fn strings(index: &BytesIndex, options: &IndexQuery) -> Result<()> {
         }
         ranks.resize(queries.len(), 0);
         index.batch(&queries, &mut ranks);
-        answers.write(&ranks, |i| index.get(ranks[i]) == Some(queries[i]), out);
+        answers.write(&ranks, |at| index.get(ranks[at]) == Some(queries[at]), out);
         Ok(used)
     })
 }

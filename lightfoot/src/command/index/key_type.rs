@@ -5,8 +5,8 @@ use present::exit::refused;
 use search::{Inspection, KeyType, KEY_TYPES};
 use std::path::Path;
 
-/// Calls `$body` with `$key` standing for the Rust type of a key type; `bytes` and what the command
-/// does not take go to `$other`.
+/// Calls `$body` with `$key` standing for the Rust type of a key type; `bytes`, and types that the
+/// command does not take, go to `$other`.
 macro_rules! with_key {
     ($kind:expr, $key:ident => $body:expr, $other:expr) => {
         with_key!($kind, $key => $body, $other; U32 u32, I32 i32, U64 u64, I64 i64, F32 f32, F64 f64, U128 u128)

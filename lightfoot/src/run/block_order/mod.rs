@@ -188,7 +188,8 @@ impl BlockOrderAnalysis {
     /// Returns the results.
     pub fn finish(self) -> BlockOrderFindings {
         let hidden = self.threads.values().filter(|thread| thread.branches.is_pending()).count() as u64;
-        let predicted = self.predicted.map(|p| Predicted { hidden: p.hidden + hidden, ..p });
+        let predicted =
+            self.predicted.map(|predicted| Predicted { hidden: predicted.hidden + hidden, ..predicted });
         let (mut counts, curve) = self.sums.finish();
         counts.damaged += self.lost;
         let region = self.regions.map(|regions| {

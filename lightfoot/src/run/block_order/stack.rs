@@ -273,7 +273,8 @@ mod tests {
     const RETURN: Ends = Ends::Return;
     const OTHER: Ends = Ends::Other;
 
-    /// Blocks of 16 bytes; a function has 256, so that a block's number says all.
+    /// A step of a block of 16 bytes; a function has 256, so the block's number determines the
+    /// step.
     fn step(block: u32, ends: Ends) -> Step {
         let address = u64::from(block) * 16;
         let entry = if block.is_multiple_of(16) { Entry::First } else { Entry::Inside };
@@ -378,7 +379,7 @@ mod tests {
         let place = contexts.nodes()[together[0] as usize];
         assert_eq!((place.calls, place.site), (3, Some(1)));
         assert!(contexts.backs.is_empty());
-        // Recursion is still told apart.
+        // Recursion is still distinguished.
         contexts.enter(together[0], Some(3), 8);
         assert_eq!(contexts.backs.values().sum::<u64>(), 1);
     }

@@ -1,10 +1,10 @@
-//! Whole runs against single steps, and against runs without a course.
+//! Compares whole runs with single steps, and with runs without block-order analysis.
 
 use super::*;
 use instrument::{reference, Command, Options};
 use simulate::{Geometry, Levels, Prediction, Predictor, WriteBacks, PREDICTORS};
 
-/// Outcomes one instruction at a time, and the same predictor.
+/// Outcomes and mispredictions with the same predictor, found by single steps.
 fn stepped(command: &Command, mut predictor: Predictor) -> (u64, u64) {
     let mut pending = None::<Branch>;
     let (mut resolved, mut wrong) = (0, 0);
@@ -14,10 +14,13 @@ fn stepped(command: &Command, mut predictor: Predictor) -> (u64, u64) {
             resolved += 1;
             wrong += u64::from(predictor.branch(branch.ip, outcome) == Prediction::Wrong);
         }
-        let i = step.instruction;
-        let conditional = i.flow_control() == iced_x86::FlowControl::ConditionalBranch;
-        pending =
-            conditional.then(|| Branch { ip: step.ip, next: i.next_ip(), target: i.near_branch_target() });
+        let instruction = step.instruction;
+        let conditional = instruction.flow_control() == iced_x86::FlowControl::ConditionalBranch;
+        pending = conditional.then(|| Branch {
+            ip: step.ip,
+            next: instruction.next_ip(),
+            target: instruction.near_branch_target(),
+        });
     })
     .unwrap();
     (resolved, wrong)

@@ -88,7 +88,12 @@ impl Cells {
         frames.clear();
         if self.grain.keeps_lines() {
             let module = &profile.modules[block.module as usize];
-            symbols.frames(module, block.ip, instructions.iter().map(|i| i.offset), &mut frames);
+            symbols.frames(
+                module,
+                block.ip,
+                instructions.iter().map(|instruction| instruction.offset),
+                &mut frames,
+            );
         } else {
             frames.resize(instructions.len(), None);
         }

@@ -1,4 +1,4 @@
-//! Profiles made by hand.
+//! Tests tallies of profiles that are made by hand.
 
 use super::*;
 use instrument::{Module, Site};
@@ -60,10 +60,10 @@ fn iterations_count_only_where_asked_for() {
     assert_eq!(tally.totals.instructions, 120);
     assert_eq!((tally.totals.loads, tally.totals.stores), (120, 100));
     assert_eq!(opcode(&tally, "movsb").stores, 100);
-    // Ten executions, each of which sees that its count is 0 once more.
+    // Ten executions, each of which finds a count of 0 once more.
     let tally = count(&profile, Rep::Valgrind);
     assert_eq!((tally.totals.instructions, opcode(&tally, "movsb").instructions), (130, 110));
-    // What compares ends by its comparison.
+    // A comparison ends these instructions.
     profile.instructions[1].code = Code::Cmpsb_m8_m8 as u16;
     assert_eq!(count(&profile, Rep::Valgrind).totals.instructions, 120);
 }
