@@ -11,8 +11,13 @@ pub fn complete(profile: &mut Profile, observed: &[References]) {
     (profile.complex, profile.repeats) = complex_of(observed);
 }
 
-/// Observed complex references as [`Profile::complex`] and [`Profile::repeats`] have them.
-pub fn complex_of(observed: &[References]) -> (Vec<(u32, u64, u64)>, Vec<(u32, u64)>) {
+/// Loads and stores by site, as in [`Profile::complex`].
+pub type LoadsAndStores = Vec<(u32, u64, u64)>;
+/// Iterations beyond the first by site, as in [`Profile::repeats`].
+pub type Repeats = Vec<(u32, u64)>;
+
+/// Observed complex references with the fields of a profile.
+pub fn complex_of(observed: &[References]) -> (LoadsAndStores, Repeats) {
     let (mut complex, mut repeats) = (Vec::new(), Vec::new());
     for (counts, site) in observed.iter().zip(0..).filter(|(counts, _)| counts.executions > 0) {
         complex.push((site, counts.loads, counts.stores));

@@ -218,7 +218,7 @@ impl Tallying<'_> {
 
     fn sites(&mut self, rep: Rep) {
         let profile = self.profile;
-        for_each_complex(profile, (&profile.repeats, &profile.complex), rep, |site, counts| {
+        for_each_complex(profile, &profile.repeats, &profile.complex, rep, |site, counts| {
             self.site(site, counts);
         });
     }
@@ -261,7 +261,8 @@ impl Tallying<'_> {
 /// `repeats` and `complex` are those of a profile, or of one of its images.
 fn for_each_complex(
     profile: &Profile,
-    (repeats, complex): (&[(u32, u64)], &[(u32, u64, u64)]),
+    repeats: &[(u32, u64)],
+    complex: &[(u32, u64, u64)],
     rep: Rep,
     mut add: impl FnMut(u32, &Counts),
 ) {

@@ -31,14 +31,14 @@ struct Kept<'a> {
 }
 
 enum Inner<'a> {
-    Counted(Counted<'a>),
+    Counted(Box<Counted<'a>>),
     Simulated(Box<Simulator<'a>>),
 }
 
 impl<'a> Inner<'a> {
     fn observer(&mut self) -> &mut (dyn Observer + 'a) {
         match self {
-            Inner::Counted(counted) => counted,
+            Inner::Counted(counted) => &mut **counted,
             Inner::Simulated(simulated) => &mut **simulated,
         }
     }
@@ -89,7 +89,7 @@ fn run<'a>(words: &[&str], rep: Rep, hierarchy: Option<&'a Hierarchy>) -> Ran<'a
     let images = Images::new(super::Kept::Parts, rep, hierarchy);
     let simulation = |hierarchy: &Hierarchy| Simulation::new(&hierarchy.levels, WriteBacks::Ignored).unwrap();
     let inner = match hierarchy {
-        None => Inner::Counted(Counted::new(Some(images), Threads::Together)),
+        None => Inner::Counted(Box::new(Counted::new(Some(images), Threads::Together))),
         Some(hierarchy) => Inner::Simulated(Box::new(Simulator::new(simulation(hierarchy), Some(images)))),
     };
     let mut kept = Kept { inner, images: Vec::new(), again: hierarchy.map(simulation) };

@@ -8,7 +8,7 @@
 use super::cell::{Cell, NONE};
 use super::{cuts, for_each_complex, retired, Attribution, Counts, Tally};
 use crate::cli::Rep;
-use crate::run::complex::complex_of;
+use crate::run::complex::{complex_of, LoadsAndStores, Repeats};
 use instrument::{Numbering, Profile};
 use simulate::{BlockMisses, SiteMisses};
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ pub struct Part {
     /// As in [`Profile::cut`].
     cut: Vec<(u32, u32, u64)>,
     /// As in [`Profile::repeats`].
-    repeats: Vec<(u32, u64)>,
+    repeats: Repeats,
     /// As in [`Profile::complex`].
-    complex: Vec<(u32, u64, u64)>,
+    complex: LoadsAndStores,
     /// Misses of sites.
     pub sites: Vec<(u32, SiteMisses)>,
     /// Misses of blocks.
@@ -122,7 +122,7 @@ impl Part {
             let site = profile.sites[site as usize];
             (profile.blocks[site.block as usize].first + site.index) as usize
         };
-        for_each_complex(profile, (&self.repeats, &self.complex), rep, |site, counts| {
+        for_each_complex(profile, &self.repeats, &self.complex, rep, |site, counts| {
             add(of_site(site), counts);
         });
         let Some(Attribution { by_site, by_block, .. }) = misses else { return };
