@@ -37,10 +37,10 @@ mod translate;
 
 pub use error::{Error, ErrorKind};
 pub use outcome::{
-    Aslr, Children, Command, ComplexCounts, EngineStats, Exit, Observer, Options, Outcome, Process, Progress,
-    Thread, Threads, Unobserved,
+    Aslr, Children, Command, ComplexCounts, EndedImage, EngineStats, Exit, Observer, Options, Outcome,
+    Process, Progress, Thread, Threads, Unobserved,
 };
-pub use profile::{Block, Instruction, Module, Profile, Site};
+pub use profile::{Block, Instruction, Module, Numbering, Profile, Site};
 pub use run::run;
 pub use target::executable::locate;
 pub use target::interrupt::interrupts;

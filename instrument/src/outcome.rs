@@ -2,7 +2,7 @@
 //!
 //! They do nothing by themselves; [`run`](crate::run()) uses them.
 
-use crate::profile::Profile;
+use crate::profile::{Numbering, Profile};
 use event::{Record, Stream};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -66,9 +66,10 @@ pub struct Options {
     /// What to do with child processes. With a tool, children always run natively.
     pub children: Children,
     /// Folder in which translations are kept from run to run, of at most a gigabyte, so that a
-    /// program that ran before starts faster; `None`: they are not kept. The folder is made when it
-    /// is needed, and a run does not depend on whether it can be used. Runs with tools, full
-    /// streams or random addresses do not use it.
+    /// program that ran before starts faster; `None`: they are not kept from run to run, but
+    /// processes that are counted share them in memory. The folder is made when it is needed, and a
+    /// run does not depend on whether it can be used. Runs with tools, full streams or random
+    /// addresses keep nothing.
     pub translations: Option<PathBuf>,
     /// Whether threads are counted separately.
     pub threads: Threads,
@@ -131,8 +132,8 @@ pub struct Process {
     pub command: Vec<OsString>,
     /// How it ended; `None` if it ran on without being counted.
     pub exit: Option<Exit>,
-    /// Its images, by index into [`Profile::images`]: one more after each exec. Empty for a child
-    /// that shared its parent's memory all its life, whose counts are the parent's.
+    /// Its images, by the numbers that observers are told: one more after each exec. Empty for a
+    /// child that shared its parent's memory all its life, whose counts are the parent's.
     pub images: Vec<u32>,
 }
 
@@ -196,6 +197,18 @@ pub enum ComplexCounts {
     ByObserver,
 }
 
+/// A process image that has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct EndedImage<'a> {
+    /// Its number.
+    pub number: u32,
+    /// Its own counts. They are part of [`Outcome::profile`], where blocks and sites have other
+    /// numbers.
+    pub profile: &'a Profile,
+    /// The numbers of its blocks and sites in [`Outcome::profile`].
+    pub numbering: &'a Numbering,
+}
+
 /// Receives the program's records on a thread of the host, while the program runs on. If there is
 /// only one core for both, the program waits meanwhile.
 pub trait Observer: Send {
@@ -209,8 +222,11 @@ pub trait Observer: Send {
     /// number 0, and each exec starts a new one. Images of several processes may take turns;
     /// threads are numbered over all of them.
     fn image(&mut self, _number: u32) {}
-    /// Called when an image has ended: no more records of it follow.
-    fn image_ended(&mut self, _number: u32) {}
+    /// This thread of an image has ended, and others of the image have not: it will have no more
+    /// records. A child that shared the image's memory ends so when it executes a program.
+    fn thread_ended(&mut self, _image: u32, _thread: u32) {}
+    /// This image has ended: it will have no more records. Each image of a run ends.
+    fn image_ended(&mut self, _image: &EndedImage<'_>) {}
     /// Called about ten times a second. If there is only one core, it is called after stops only,
     /// so it may be called less often.
     fn progress(&mut self, _progress: &Progress) {}

@@ -10,6 +10,9 @@ use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::outcome::Aslr;
 use crate::outcome::{Command, Observer, Options, Outcome};
 use crate::probe::SharedProbes;
+use crate::profile::BlocksOfImages;
+use crate::store::kept::KeptIn;
+use crate::store::memory::RunTranslations;
 use crate::target::executable;
 use crate::target::layout::{context, CONTEXTS_MAX};
 use crate::target::memory;
@@ -42,7 +45,7 @@ pub(crate) fn run_instrumented(
 ) -> Result<Outcome, Error> {
     let path = executable::locate(&command.program)?;
     check_address_space()?;
-    let mut translations = options.translations.clone();
+    let mut addresses_repeat = options.aslr == Aslr::Off;
     let started = Instant::now();
     let mut warnings = Vec::new();
     let pid = match spawn(&path, command, options)? {
@@ -51,7 +54,7 @@ pub(crate) fn run_instrumented(
                 let why = "the system refuses personality(ADDR_NO_RANDOMIZE) (a container's seccomp profile?), so addresses are \
                            randomised and runs do not repeat exactly";
                 warnings.push(why.to_string());
-                translations = None;
+                addresses_repeat = false;
             }
             pid
         }
@@ -62,13 +65,15 @@ pub(crate) fn run_instrumented(
     let (done, returned) = mpsc::channel();
     let blocks = Arc::new(AtomicUsize::new(0));
     let evidence = Evidence::default();
-    let consumer = Consumer::new(observer, blocks.clone(), started, evidence.clone());
+    let stream = bounded(options.stream);
+    // A tool knows its blocks by numbers that they got while the program ran.
+    let of_images = if instrumenter.is_some() { BlocksOfImages::Apart } else { BlocksOfImages::Merged };
+    let consumer = Consumer::new(observer, (&stream, of_images), blocks.clone(), started, evidence.clone());
     let binding = Binding::new(pid);
     let elsewhere = binding.observer();
-    let stream = bounded(options.stream);
     let _end = EndOfProgram(Handle::open(pid));
     // The observer has a thread of its own, unless one core must serve both.
-    let (ended, seen) = std::thread::scope(|scope| {
+    let (ended, profile) = std::thread::scope(|scope| {
         let records = matches!(stream, Stream::Filtered(_) | Stream::Full);
         let (observing, watcher) = if binding.is_single() && records {
             (Observing::Here(Box::new(consumer)), None)
@@ -85,28 +90,37 @@ pub(crate) fn run_instrumented(
         let mut host = Host::new(pid, stream, observing, returned, blocks, binding, evidence.clone());
         if instrumenter.is_none() {
             host.children = options.children;
-            let kept =
-                matches!(options.stream, Stream::Counts | Stream::Filtered(_)) && options.aslr == Aslr::Off;
-            host.translations = translations.filter(|_| kept);
+            host.translations = kept_in(options).filter(|_| addresses_repeat);
         }
         host.instrumenter = instrumenter;
         host.per_thread = threads;
         host.probes = probes;
         let ended = host.control();
-        let seen = host.close();
-        (ended, watcher.map_or(Ok(seen), |watcher| watcher.join().map(Some)))
+        let profile = host.close();
+        (ended, watcher.map_or(Ok(profile), |watcher| watcher.join().map(Some)))
     });
     evidence.error().map_or(Ok(()), Err)?;
     let mut ended = ended?;
-    let seen = seen.map_err(|_| Error::new(ErrorKind::System, OBSERVER_FAILED))?.unwrap_or_default();
+    let profile = profile.map_err(|_| Error::new(ErrorKind::System, OBSERVER_FAILED))?.unwrap_or_default();
     warnings.append(&mut ended.warnings);
     let (exit, interrupted, effort) = (ended.exit, ended.interrupted, ended.effort);
     let wall = started.elapsed();
-    let profile = ended.profile(&seen, &evidence);
-    evidence.error().map_or(Ok(()), Err)?;
     let (processes, mut threads) = (ended.processes, ended.threads);
     threads.sort_unstable_by_key(|thread| thread.number);
     Ok(Outcome { exit, interrupted, wall, profile, processes, threads, effort, warnings })
+}
+
+/// Where the run keeps translations. Without a folder, memory serves the processes of the run; a run
+/// that counts the program alone has no use for it.
+fn kept_in(options: &Options) -> Option<KeptIn> {
+    if !matches!(options.stream, Stream::Counts | Stream::Filtered(_)) {
+        return None;
+    }
+    match &options.translations {
+        Some(folder) => Some(KeptIn::Folder(folder.clone())),
+        None if options.children.are_counted() => Some(KeptIn::Memory(RunTranslations::default())),
+        None => None,
+    }
 }
 
 /// Refuses a run if the limit of address space leaves no room for it, in the program or in the

@@ -1,5 +1,5 @@
 //! Translations that are kept on disk: a second run counts the same, starts faster, and nothing
-//! that happens to the files matters.
+//! that happens to the files matters. Those that the processes of one run share in memory.
 
 mod bench;
 
@@ -113,6 +113,37 @@ fn children_are_kept_too() {
         fragments(&second.1)
     );
     assert!(files(&folder).len() >= 2, "the driver's, the compiler's");
+}
+
+/// Without a folder, processes of one run share translations in memory, and leave nothing behind.
+#[test]
+fn processes_of_one_run_share_translations() {
+    if !bench::repeatable() {
+        return;
+    }
+    let bench = Bench::new();
+    let folder = bench.join("translations");
+    let Some(program) = compile(&bench, "repeats", &[], REPEATS) else { return };
+    let program = program.to_str().unwrap();
+    for command in ["count", "cache"] {
+        let times = |times: usize| {
+            let line = vec![program; times].join("; ");
+            let command = [command, "--follow-children", NONE];
+            run(&bench, folder.as_os_str(), &command, &["sh", "-c", &format!("{line}; true")]).1
+        };
+        let (once, often) = (times(1), times(6));
+        let (first, all) = (fragments(&once), fragments(&often));
+        assert!(all < first + first / 2, "{command}: {first} fragments once, {all} for six times");
+        // Each process counts what the first one did.
+        let processes = often["processes"].as_array().unwrap();
+        let ran: Vec<&Value> = processes.iter().filter(|process| process["command"][0] == program).collect();
+        assert_eq!(ran.len(), 6, "{command}");
+        for field in ["instructions", "blocks", "loads", "stores"] {
+            assert!(ran.iter().all(|process| process[field] == ran[0][field]), "{command}: {field}");
+        }
+        assert!(ran[0]["instructions"].as_u64().unwrap() > 100_000, "{command}");
+    }
+    assert!(!folder.exists(), "nothing is written");
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub struct Hierarchy {
     data_pages: DataPages,
     layout: StateLayout,
     threads: HashMap<u32, Box<Core>>,
+    /// The counts of threads that have ended, if threads are counted separately.
+    ended: Counts,
     shared: Shared,
     tallies: Tallies,
 }
@@ -180,6 +182,7 @@ impl Hierarchy {
             data_pages: DataPages::Uses,
             layout: StateLayout::default(),
             threads: HashMap::new(),
+            ended: Counts::default(),
             shared: Shared { banks, tally: Tally::default(), traffic: None },
             tallies: Tallies::Shared,
         })
@@ -223,6 +226,7 @@ impl Hierarchy {
     #[must_use]
     pub fn emptied(mut self) -> Hierarchy {
         self.threads.clear();
+        self.ended = Counts::default();
         self.shared.tally = Tally::default();
         self.shared.banks.iter_mut().flatten().for_each(Bank::empty);
         if self.shared.traffic.is_some() {
@@ -262,17 +266,31 @@ impl Hierarchy {
         run.records(records);
     }
 
+    /// Frees the caches of a thread that makes no more records. Returns what it counted if threads
+    /// are counted separately; [`Hierarchy::counts`] still includes it.
+    pub fn end_thread(&mut self, thread: u32) -> Option<Counts> {
+        let counts = self.threads.remove(&thread)?.tally?.counts();
+        self.ended.add(&counts);
+        Some(counts)
+    }
+
+    /// How many threads have caches.
+    pub fn living_threads(&self) -> usize {
+        self.threads.len()
+    }
+
     /// What was counted so far; tables end at the last site and block with a miss. Cost: a copy of
     /// the tables.
     pub fn counts(&self) -> Counts {
         let write_backs = self.shared.traffic.as_ref().map(|traffic| traffic.write_backs);
         let mut counts = Counts { write_backs, ..self.shared.tally.counts() };
+        counts.add(&self.ended);
         self.counts_of_threads().iter().for_each(|(_, own)| counts.add(own));
         counts
     }
 
-    /// What each thread counted so far, by its number; empty where threads are not counted apart.
-    /// Write-backs are counted together.
+    /// What each thread that has not ended counted so far, by its number; empty where threads are
+    /// not counted apart. Write-backs are counted together.
     pub fn counts_of_threads(&self) -> Vec<(u32, Counts)> {
         let own = |(thread, core): (u32, &Core)| Some((thread, core.tally.as_ref()?.counts()));
         let mut all: Vec<(u32, Counts)> =

@@ -103,26 +103,29 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds the counts of another thread, site by site and block by block.
+    /// Adds what was counted elsewhere, site by site and block by block.
     pub fn add(&mut self, other: &Counts) {
-        fn each<T: Clone + Default>(to: &mut Vec<T>, from: &[T], add: impl Fn(&mut T, &T)) {
-            if to.len() < from.len() {
-                to.resize(from.len(), T::default());
-            }
-            to.iter_mut().zip(from).for_each(|(to, from)| add(to, from));
+        self.add_renumbered(other, |site| site, |block| block);
+    }
+
+    /// Adds what was counted elsewhere under other numbers: `site` and `block` return the numbers
+    /// that sites and blocks have here.
+    pub fn add_renumbered(&mut self, other: &Counts, site: impl Fn(u32) -> u32, block: impl Fn(u32) -> u32) {
+        each(&mut self.sites, &other.sites, &site, SiteMisses::add);
+        each(&mut self.blocks, &other.blocks, &block, BlockMisses::add);
+        each(&mut self.complex, &other.complex, &site, References::add);
+        if let Some(more) = &other.write_backs {
+            sum(self.write_backs.get_or_insert_default(), more);
         }
-        let sum = |to: &mut [u64], from: &[u64]| to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
-        each(&mut self.sites, &other.sites, |to, from| {
-            sum(&mut to.loads, &from.loads);
-            sum(&mut to.stores, &from.stores);
-            sum(&mut to.tlbs, &from.tlbs);
-        });
-        each(&mut self.blocks, &other.blocks, |to, from| {
-            sum(&mut to.fetches, &from.fetches);
-            sum(&mut to.tlbs, &from.tlbs);
-        });
-        each(&mut self.complex, &other.complex, References::add);
         self.damaged += other.damaged;
+    }
+
+    /// The sums over all sites and over all blocks, each as a table of one entry.
+    #[must_use]
+    pub fn summed(&self) -> Counts {
+        let mut sums = Counts::default();
+        sums.add_renumbered(self, |_| 0, |_| 0);
+        sums
     }
 
     /// Misses of cache level `level` (0 is the first).
@@ -151,6 +154,43 @@ impl Counts {
         trim(&mut self.blocks);
         trim(&mut self.complex);
         self
+    }
+}
+
+impl SiteMisses {
+    /// Adds the misses of `other`.
+    pub fn add(&mut self, other: &SiteMisses) {
+        sum(&mut self.loads, &other.loads);
+        sum(&mut self.stores, &other.stores);
+        sum(&mut self.tlbs, &other.tlbs);
+    }
+}
+
+impl BlockMisses {
+    /// Adds the misses of `other`.
+    pub fn add(&mut self, other: &BlockMisses) {
+        sum(&mut self.fetches, &other.fetches);
+        sum(&mut self.tlbs, &other.tlbs);
+    }
+}
+
+fn sum(to: &mut [u64], from: &[u64]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+}
+
+/// Adds each entry of `from` that is not empty to the one in `to` that has its number there.
+fn each<T: Default + PartialEq>(
+    to: &mut Vec<T>,
+    from: &[T],
+    number: impl Fn(u32) -> u32,
+    add: impl Fn(&mut T, &T),
+) {
+    for (own, entry) in from.iter().enumerate().filter(|(_, entry)| **entry != T::default()) {
+        let number = number(own as u32) as usize;
+        if to.len() <= number {
+            to.resize_with(number + 1, T::default);
+        }
+        add(&mut to[number], entry);
     }
 }
 

@@ -65,7 +65,20 @@ impl Simulator {
         }
     }
 
-    /// What was counted so far thread by thread, by number; empty where threads are not told apart.
+    /// Frees the caches of a thread that makes no more records. Returns what it counted if threads
+    /// are counted separately; [`Simulator::counts`] still includes it.
+    pub fn end_thread(&mut self, thread: u32) -> Option<Counts> {
+        match self {
+            Simulator::Plain(hierarchy) => hierarchy.end_thread(thread),
+            Simulator::Refined(refined) => {
+                refined.end_thread(thread);
+                None
+            }
+        }
+    }
+
+    /// What was counted so far by each thread that has not ended, by number; empty where threads
+    /// are not told apart.
     pub fn counts_of_threads(&self) -> Vec<(u32, Counts)> {
         match self {
             Simulator::Plain(hierarchy) => hierarchy.counts_of_threads(),

@@ -48,6 +48,38 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// The twin keeps the caches of each thread for ever.
+    #[test]
+    fn threads_that_end_leave_their_counts_and_no_caches(levels in levels(), one in deeds(), two in deeds()) {
+        let streams = [full(&one), full(&two)];
+        let mut fast = Hierarchy::new(&levels).unwrap().counting_write_backs();
+        let mut apart = Hierarchy::new(&levels).unwrap().by_thread();
+        let mut slow = Naive::new(&levels);
+        let mut ended = Counts::default();
+        for thread in 0..8 {
+            let stream = &streams[thread as usize % 2];
+            // Thread 0 lives on.
+            for number in [0, thread] {
+                fast.records(number, stream);
+                apart.records(number, stream);
+                slow.records(number, stream);
+            }
+            prop_assert_eq!(fast.living_threads(), 1 + usize::from(thread > 0));
+            if thread > 0 {
+                prop_assert_eq!(fast.end_thread(thread), None);
+                ended.add(&apart.end_thread(thread).unwrap());
+            }
+        }
+        prop_assert_eq!(misses(&fast.counts()), misses(&slow.counts()));
+        apart.counts_of_threads().iter().for_each(|(_, counts)| ended.add(counts));
+        prop_assert_eq!(ended.trimmed(), apart.counts());
+        prop_assert_eq!(Counts { write_backs: None, ..fast.counts() }, apart.counts());
+    }
+}
+
 /// Larger streams than random levels get: a preset's sets are many.
 fn wide(deeds: &[Deed], stretch: u64) -> Vec<Deed> {
     let far = |address: u64| address.wrapping_mul(stretch);

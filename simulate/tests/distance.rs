@@ -56,6 +56,26 @@ proptest! {
         prop_assert_eq!(fast.curve(), slow.curve());
     }
 
+    /// The twin keeps the stacks of each thread for ever.
+    #[test]
+    fn threads_that_end_leave_their_distances(
+        sizes in sizes(), sharing in sharing(), one in deeds(), two in deeds(),
+    ) {
+        let streams = [full(&one), full(&two)];
+        let mut fast = StackDistances::new(&sizes, sharing);
+        let mut slow = NaiveDistances::new(&sizes, sharing);
+        for thread in 1..5 {
+            // Thread 0 lives on.
+            for number in [0, thread] {
+                fast.records(number, &streams[thread as usize % 2]);
+                slow.records(number, &streams[thread as usize % 2]);
+            }
+            fast.end_thread(thread);
+        }
+        prop_assert_eq!(fast.stacks(), 1);
+        prop_assert_eq!(fast.curve(), slow.curve());
+    }
+
     #[test]
     fn the_filter_changes_no_miss(sizes in sizes(), deeds in deeds()) {
         let full = full(&deeds);

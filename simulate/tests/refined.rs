@@ -166,6 +166,23 @@ proptest! {
         prop_assert_eq!(walked, defined);
     }
 
+    /// The twin keeps the caches of each thread for ever.
+    #[test]
+    fn threads_that_end_leave_their_core_to_the_next(levels in any_levels(), one in deeds(), two in deeds()) {
+        let streams = [full(&one), full(&two)];
+        let (mut fast, mut slow) = (Refined::new(&levels).unwrap(), NaiveRefined::new(&levels));
+        for thread in 1..6 {
+            // Thread 0 lives on.
+            for number in [0, thread] {
+                fast.records(number, &streams[thread as usize % 2]);
+                slow.records(number, &streams[thread as usize % 2]);
+            }
+            fast.end_thread(thread);
+        }
+        prop_assert_eq!(fast.cores(), 2);
+        prop_assert_eq!(misses(&fast.counts()), misses(&slow.counts()));
+    }
+
     #[test]
     fn plain_levels_walk_as_they_sweep(levels in levels(), deeds in deeds()) {
         let records = full(&deeds);

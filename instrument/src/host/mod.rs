@@ -26,18 +26,16 @@ pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
 use crate::code::counter::count_address;
 use crate::code::fragment::{EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
-use crate::evidence::{Evidence, Forgery};
+use crate::evidence::Forgery;
 use crate::image::Image;
 use crate::outcome::{self, EngineStats, Exit, Process, Threads};
-use crate::profile::{self, Profile};
 use crate::target::interrupt;
 use crate::target::layout::context;
 use crate::target::ptrace::{self, Wait};
-use event::Stream;
 use remainder::Remainder;
 use ring::screen::Limits;
-use ring::{ObserverFindings, RingMessage, Segment, SegmentId};
-use std::collections::{BTreeMap, HashSet};
+use ring::{RingMessage, Segment, SegmentId};
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use task::ProcessState;
@@ -51,25 +49,6 @@ pub(crate) struct RunEnd {
     pub(crate) effort: EngineStats,
     pub(crate) processes: Vec<Process>,
     pub(crate) threads: Vec<outcome::Thread>,
-    profiles: BTreeMap<u32, Profile>,
-    stream: Stream,
-}
-
-impl RunEnd {
-    /// Joins the profiles of all images, and adds the loads and stores that the observer's side
-    /// tallied for complex references.
-    pub(crate) fn profile(&mut self, findings: &ObserverFindings, evidence: &Evidence) -> Profile {
-        let mut all = Profile::default();
-        for (image, profile) in std::mem::take(&mut self.profiles) {
-            let recorded = findings.plain.get(&image).copied().unwrap_or(0);
-            let counts = self.stream != Stream::Nothing;
-            if let Some(forgery) = counts.then(|| profile::too_many(&profile, recorded)).flatten() {
-                evidence.note(forgery);
-            }
-            profile::append(&mut all, profile, image, &findings.tally);
-        }
-        all
-    }
 }
 
 /// An image that ends is kept for the next child of its parent only while fewer images than this
@@ -110,9 +89,9 @@ impl Host<'_> {
             }
         }
         // An image that is left here lost its last thread without a stop.
-        for image in self.images.keys().copied().collect::<Vec<_>>() {
-            self.finish_image(image);
-        }
+        let mut left: Vec<u32> = self.images.keys().copied().collect();
+        left.sort_unstable();
+        left.into_iter().for_each(|image| self.finish_image(image));
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }
@@ -129,8 +108,6 @@ impl Host<'_> {
             effort: self.effort,
             processes: std::mem::take(&mut self.processes),
             threads: std::mem::take(&mut self.thread_counts),
-            profiles: std::mem::take(&mut self.profiles),
-            stream: self.stream,
         })
     }
 
@@ -369,6 +346,7 @@ impl Host<'_> {
         if self.image_of(number).threads == 1 {
             return self.finish_image(number);
         }
+        self.give(RingMessage::ThreadEnded { image: number, thread: thread.number });
         // The observer may still read this context's ring, which the context's next thread will
         // write.
         self.wait_for(|id| (id.0, id.1) == (number, context));
@@ -402,13 +380,14 @@ impl Host<'_> {
             (fragments - former_fragments - image.translator.unverified.fragments) as u64;
         self.effort.code_bytes += bytes - former_bytes;
         self.warnings.extend(image.keep());
-        self.profiles.insert(number, image.profile());
+        let profile = image.profile();
+        self.blocks_ended += profile.blocks.len();
         // The next child of the same parent may take the image over, with its translations.
         let parent = image.parent.filter(|_| self.images.len() < IMAGES_WITH_SPARES_MAX);
         if let Some(parent) = parent.and_then(|(parent, _)| self.images.get_mut(&parent)) {
             parent.keep_for_children(image);
         }
-        self.give(RingMessage::ImageEnded(number));
+        self.give(RingMessage::ImageEnded(number, Box::new(profile)));
     }
 
     fn event(&mut self, tid: i32, event: i32, signal: i32) {

@@ -288,12 +288,11 @@ impl Host<'_> {
             }
         };
         // Kept translations, the tool and probes must be in place before the first instruction.
-        if let Some(folder) = &self.translations {
-            image.remember(folder);
+        if let Some(kept_in) = &self.translations {
+            image.remember(kept_in);
         }
         if let Some(instrumenter) = &self.instrumenter {
-            let blocks = self.profiles.values().map(|profile| profile.blocks.len()).sum();
-            instrumenter.borrow_mut().starts(number, pid, blocks);
+            instrumenter.borrow_mut().starts(number, pid, self.blocks_ended);
         }
         image.translator.instrumenter = self.instrumenter.clone();
         if let Some(probes) = &self.probes {

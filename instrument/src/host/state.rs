@@ -5,7 +5,7 @@
 
 use super::affinity::Binding;
 use super::checkers::LeakChecks;
-use super::ring::{Consumer, ObserverFindings, RingMessage, SegmentId};
+use super::ring::{Consumer, RingMessage, SegmentId};
 use super::task::{ProcessState, ProgramThread};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
@@ -14,11 +14,11 @@ use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::outcome::{self, Children, EngineStats, Exit, Process, Threads};
 use crate::probe::SharedProbes;
 use crate::profile::Profile;
+use crate::store::kept::KeptIn;
 use crate::target::interrupt::Echo;
 use event::Stream;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::Arc;
@@ -59,8 +59,8 @@ pub(crate) struct Host<'o> {
     pub(crate) root: i32,
     pub(crate) stream: Stream,
     pub(crate) children: Children,
-    /// The folder in which translations are kept from run to run, if they are kept.
-    pub(crate) translations: Option<PathBuf>,
+    /// Where translations are kept for later images of a program, if they are kept.
+    pub(crate) translations: Option<KeptIn>,
     pub(crate) images: HashMap<u32, Image>,
     pub(crate) images_seen: u32,
     pub(crate) threads: HashMap<i32, ProgramThread>,
@@ -81,7 +81,8 @@ pub(crate) struct Host<'o> {
     /// Segments that the observer holds.
     pub(super) lent: HashSet<SegmentId>,
     pub(super) blocks: Arc<AtomicUsize>,
-    pub(crate) profiles: BTreeMap<u32, Profile>,
+    /// Blocks of all images that have ended.
+    pub(super) blocks_ended: usize,
     pub(super) exit: Option<Exit>,
     pub(crate) failure: Option<Error>,
     pub(crate) warnings: Vec<String>,
@@ -135,7 +136,7 @@ impl<'o> Host<'o> {
             returned,
             lent: HashSet::new(),
             blocks,
-            profiles: BTreeMap::new(),
+            blocks_ended: 0,
             exit: None,
             failure: None,
             warnings: Vec::new(),
@@ -155,12 +156,12 @@ impl<'o> Host<'o> {
         host
     }
 
-    /// Closes the channel to the observer. Returns the observer's findings if it ran on this
+    /// Closes the channel to the observer. Returns the run's profile if the observer ran on this
     /// thread.
-    pub(crate) fn close(self) -> Option<ObserverFindings> {
+    pub(crate) fn close(self) -> Option<Profile> {
         match self.observing {
             Observing::There(_) => None,
-            Observing::Here(consumer) => Some(consumer.findings()),
+            Observing::Here(consumer) => Some(consumer.profile()),
         }
     }
 
@@ -177,7 +178,7 @@ impl<'o> Host<'o> {
             }
             Observing::Here(consumer) => consumer,
         };
-        let taken = catch_unwind(AssertUnwindSafe(|| consumer.take(&message)));
+        let taken = catch_unwind(AssertUnwindSafe(|| consumer.take(message)));
         if taken.is_err() {
             self.fail(Error::new(ErrorKind::System, OBSERVER_FAILED));
         }

@@ -158,7 +158,6 @@ impl Image {
             cut: self.cut.iter().map(|(&(block, retired), &times)| (block, retired, times)).collect(),
             repeats: Vec::new(),
             complex: Vec::new(),
-            images: Vec::new(),
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::evidence::{Evidence, Forgery};
 use crate::plan::hotness::SAMPLE_RECORDS;
 use crate::plan::instruction_cache::InlineICache;
 use crate::plan::instruction_cache::COUNTED_EVERY;
-use crate::store::kept::{KeptTranslations, Origin};
+use crate::store::kept::{KeptIn, KeptTranslations, Origin};
 use crate::target::auxiliary::{system_call_in, Auxiliary};
 use crate::target::credentials;
 use crate::target::layout::{
@@ -34,7 +34,6 @@ use crate::target::ptrace;
 use crate::translate::Translator;
 use event::{Filter, Record, SetFilter, Stream};
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -132,7 +131,7 @@ pub(crate) struct Image {
     /// For each context, the counters when its last thread ended, and the instructions, blocks,
     /// loads and stores of its present thread that are not in the counters.
     per_thread: HashMap<usize, (Vec<u64>, [i64; 4])>,
-    /// The image's translations on disk, if they are kept.
+    /// The place of its translations for later images of the program, if they are kept.
     pub(crate) kept: Option<KeptTranslations>,
     /// For a forked child, the number of its parent's image, and how often the parent's text had
     /// changed.
@@ -240,21 +239,21 @@ impl Image {
         self.mark(&number::OPENS, u8::from(opens == Opens::Watched));
     }
 
-    /// Restores the translations that a former run of the program has kept in `folder`, and makes
-    /// this image keep its own there.
-    pub(crate) fn remember(&mut self, folder: &Path) {
+    /// Restores the translations that a former image of the program has left in `kept_in`, and makes
+    /// this image leave its own there.
+    pub(crate) fn remember(&mut self, kept_in: &KeptIn) {
         let translator = &mut self.translator;
         let headers = Auxiliary::of(self.pid).headers();
         let origin =
             Origin { pid: self.pid, headers, stream: &translator.stream, layout: &translator.cache.layout };
-        let Some(mut kept) = KeptTranslations::of(folder, &origin) else { return };
+        let Some(mut kept) = KeptTranslations::of(kept_in, &origin) else { return };
         kept.restore(translator, &mut self.maps);
         self.kept = Some(kept);
         self.mark(&credentials::CALLS, 1);
     }
 
-    /// Decides about the translations on disk now that the image has ended. Returns a warning for
-    /// the user, if there is one.
+    /// Decides about the kept translations now that the image has ended. Returns a warning for the
+    /// user, if there is one.
     pub(crate) fn keep(&self) -> Option<String> {
         self.kept.as_ref()?.finish(&self.translator, &self.maps)
     }

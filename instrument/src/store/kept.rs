@@ -12,6 +12,7 @@
 //! make again. A program that faulted leaves no file, so a program that always faults never runs
 //! kept code. Signals by which users and systems end programs say nothing about the code.
 
+use super::memory::{MemoryStore, RunTranslations};
 use super::snapshot::{encode, Snapshot};
 use super::{parts, Store};
 use crate::target::credentials::Credentials;
@@ -21,7 +22,7 @@ use crate::target::modules::Maps;
 use crate::translate::Translator;
 use event::Stream;
 use iced_x86::Code;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// The fewest new fragments for which an existing file is written again.
 const NEW_FRAGMENTS_MIN: usize = 32;
@@ -31,10 +32,54 @@ const NEW_SHARE: usize = 16;
 /// so fragments that cannot be used are written too.
 const USED_SHARE: usize = 4;
 
-/// The file of one image.
+/// Where a run keeps translations.
+#[derive(Clone, Debug)]
+pub(crate) enum KeptIn {
+    /// In files of this folder, from run to run.
+    Folder(PathBuf),
+    /// In memory, for the next processes of the same run.
+    Memory(RunTranslations),
+}
+
+/// The place of one image's translations.
+#[derive(Debug)]
+enum Place {
+    File(Store),
+    Memory(MemoryStore),
+}
+
+impl Place {
+    /// Calls `restore` with the translations that are there; returns whether there were some.
+    fn read(&mut self, restore: impl FnOnce(&[u8])) -> bool {
+        match self {
+            Place::File(store) => store.read().map(|body| restore(body.bytes())).is_some(),
+            Place::Memory(store) => store.read().map(|body| restore(&body)).is_some(),
+        }
+    }
+
+    fn write(&self, body: Vec<u8>, fragments: u64) {
+        match self {
+            Place::File(store) => store.write(&body, fragments),
+            Place::Memory(store) => store.write(body, fragments),
+        }
+    }
+
+    /// Removes what was read. Returns the path of a file that was removed.
+    fn give_up(&self) -> Option<PathBuf> {
+        match self {
+            Place::File(store) => store.give_up().then(|| store.path()),
+            Place::Memory(store) => {
+                store.give_up();
+                None
+            }
+        }
+    }
+}
+
+/// The kept translations of one image.
 #[derive(Debug)]
 pub(crate) struct KeptTranslations {
-    store: Store,
+    place: Place,
     /// Whether the file's fragments were restored.
     taken_over: bool,
     /// Whether the program may have changed its credentials.
@@ -53,9 +98,9 @@ pub(crate) struct Origin<'o> {
 }
 
 impl KeptTranslations {
-    /// The file in `folder` for a program; `None` if the program has other credentials than the
+    /// The place in `kept_in` of a program's translations; `None` if the program has other credentials than the
     /// host, or will have other addresses in its next run.
-    pub(crate) fn of(folder: &Path, origin: &Origin<'_>) -> Option<KeptTranslations> {
+    pub(crate) fn of(kept_in: &KeptIn, origin: &Origin<'_>) -> Option<KeptTranslations> {
         let credentials = Credentials::of(origin.pid)?;
         if Credentials::own()? != credentials || !has_fixed_addresses(origin.pid) {
             return None;
@@ -69,19 +114,24 @@ impl KeptTranslations {
         }
         identity.extend(page);
         identity.extend(format!("{headers:x} {:?} {:?}", origin.stream, origin.layout).bytes());
-        let store = Store::new(folder, &identity);
-        Some(KeptTranslations { store, taken_over: false, credentials_changed: false, signal: None })
+        let place = match kept_in {
+            KeptIn::Folder(folder) => Place::File(Store::new(folder, &identity)),
+            KeptIn::Memory(run) => Place::Memory(MemoryStore::new(run, identity)),
+        };
+        Some(KeptTranslations { place, taken_over: false, credentials_changed: false, signal: None })
     }
 
     /// Restores the translations of a former run in an image that has translated nothing yet.
     pub(crate) fn restore(&mut self, translator: &mut Translator, maps: &mut Maps) {
-        let Some(body) = self.store.read() else { return };
-        match Snapshot::decode(body.bytes(), &translator.cache) {
-            Some(snapshot) => {
-                snapshot.restore(translator, maps);
-                self.taken_over = true;
-            }
-            None => _ = self.store.give_up(),
+        let mut taken_over = false;
+        let found = self.place.read(|body| {
+            let Some(snapshot) = Snapshot::decode(body, &translator.cache) else { return };
+            snapshot.restore(translator, maps);
+            taken_over = true;
+        });
+        self.taken_over = taken_over;
+        if found && !taken_over {
+            self.place.give_up();
         }
     }
 
@@ -121,25 +171,25 @@ impl KeptTranslations {
         let parts = parts::choose(translator, maps);
         let new = parts.fragments_from(before);
         if parts.fragments() < fragments / USED_SHARE {
-            self.store.give_up();
+            self.place.give_up();
         } else if new >= enough || parts.gave_up {
             // A file does not hold the places of back edges, so the image that restores it could
             // not break the loops.
             translator.cache.break_loops(0, usize::MAX);
-            self.store.write(&encode(translator, maps, &parts), parts.fragments() as u64);
+            self.place.write(encode(translator, maps, &parts), parts.fragments() as u64);
         }
         None
     }
 
-    /// Removes the file, if it was used; returns a warning for the user.
+    /// Removes the translations, if they were used; returns a warning for the user if they would
+    /// have been used by the next run.
     fn faulted(&self, signal: i32) -> Option<String> {
-        (self.taken_over && self.store.give_up()).then(|| {
-            format!(
-                "the program ended by signal {signal} in a run with kept translations; in case they are the reason, {} was \
-                 removed and the next run translates anew (--no-translation-cache neither uses nor keeps them)",
-                self.store.path().display()
-            )
-        })
+        let file = if self.taken_over { self.place.give_up()? } else { return None };
+        Some(format!(
+            "the program ended by signal {signal} in a run with kept translations; in case they are the reason, {} was \
+             removed and the next run translates anew (--no-translation-cache neither uses nor keeps them)",
+            file.display()
+        ))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Translations kept on disk from run to run, so that a program that ran before starts without
-//! being translated again.
+//! Translations kept on disk from run to run, or in memory from process to process of one run, so
+//! that a program that ran before starts without being translated again.
 //!
 //! # The problem
 //!
@@ -48,6 +48,7 @@ mod folder;
 mod folder_tests;
 mod form;
 pub(crate) mod kept;
+pub(crate) mod memory;
 mod parts;
 pub(crate) mod snapshot;
 #[cfg(test)]

@@ -7,11 +7,13 @@ use crate::report::curve::{Curve, Touched};
 use crate::report::Kind;
 use crate::run::block_order::branch::Predicted;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis};
+use crate::run::complex::complete;
 use crate::run::distances::{Counted, Distances};
 use crate::run::engine;
 use crate::run::hierarchy::Hierarchy;
-use crate::run::observe::{complete, Simulator};
-use crate::run::simulation::{join, Numbered, Simulated as Run, Simulation};
+use crate::run::images::Images;
+use crate::run::observe::{SimulatedRun, Simulator};
+use crate::run::simulation::{Simulated as Run, Simulation};
 use anyhow::{Context, Result};
 use instrument::Outcome;
 use serde_json::{json, Value};
@@ -34,7 +36,7 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
         anyhow::bail!("--by thread needs LRU, independent levels, no prefetchers and pages of one size");
     }
     let plan = Plan::new(options, &hierarchy)?;
-    let SimulatedRun { mut outcome, counts, threads, predicted, curve, followed } =
+    let Ran { mut outcome, counts, images, threads, predicted, curve, followed } =
         simulate(options, &prepared, &hierarchy, &plan)?;
     complete(&mut outcome.profile, &counts.complex);
     outcome.warnings.extend(hierarchy.warnings.iter().cloned());
@@ -54,8 +56,9 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
     let threads = threads.iter().map(of_thread).collect();
     let mut machine = serde_json::to_value(&hierarchy.machine)?;
     machine["simulation"] = simulation(options, &plan);
-    let simulated = Some(Simulated { hierarchy, counts, predicted, curve });
-    prepared.finish(Measured { kind: Kind::Cache, outcome, simulated, threads, machine, followed })
+    let simulated = Some(Simulated { hierarchy: &hierarchy, counts, predicted, curve });
+    let kind = Kind::Cache;
+    prepared.finish(Measured { kind, outcome, simulated, images, threads, machine, followed })
 }
 
 /// The streams and sizes of a simulation.
@@ -114,21 +117,22 @@ fn write_backs(options: &Cache) -> WriteBacks {
 }
 
 /// The results of a run.
-struct SimulatedRun {
+struct Ran<'a> {
     outcome: Outcome,
     counts: Counts,
-    threads: Numbered,
+    images: Option<Images<'a>>,
+    threads: Vec<(u32, Counts)>,
     predicted: Option<Predicted>,
     curve: Option<Curve>,
     followed: Followed,
 }
 
-fn simulate(
+fn simulate<'a>(
     options: &Cache,
     prepared: &Prepared<'_>,
-    hierarchy: &Hierarchy,
+    hierarchy: &'a Hierarchy,
     plan: &Plan,
-) -> Result<SimulatedRun> {
+) -> Result<Ran<'a>> {
     let stream = plan.stream.stream;
     let simulation = plan.simulation(hierarchy, options)?;
     let curve = |found| Some(Curve::new(hierarchy, plan.sizes.as_ref()?, &found?));
@@ -152,18 +156,14 @@ fn simulate(
         let attribution = |counts: &simulate::Counts| Some(hierarchy.attribution(counts, None));
         let followed = Followed::new(found, attribution, prepared.run.rep);
         let followed = followed.with_touched(touched);
-        return Ok(SimulatedRun { outcome, counts, threads: Vec::new(), predicted, curve, followed });
+        let (images, threads) = (None, Vec::new());
+        return Ok(Ran { outcome, counts, images, threads, predicted, curve, followed });
     }
     let options = prepared.options(stream);
-    let mut simulator = Simulator::new(simulation.with_threads(options.threads));
+    let simulation = simulation.with_threads(options.threads);
+    let mut simulator = Simulator::new(simulation, prepared.images(Some(hierarchy)));
     let outcome = engine::run(&prepared.command, &options, &mut simulator);
-    let Run { images, threads, curve: found } = simulator.finish();
-    let outcome = outcome?;
-    let first = |image: u32| {
-        let (site, block) = outcome.profile.images.get(image as usize).copied().unwrap_or_default();
-        (site as usize, block as usize)
-    };
-    let counts = join(images, first);
-    let curve = curve(found);
-    Ok(SimulatedRun { outcome, counts, threads, predicted: None, curve, followed: Followed::default() })
+    let SimulatedRun { counts, simulated: Run { threads, curve: found, .. }, images } = simulator.finish();
+    let (curve, followed) = (curve(found), Followed::default());
+    Ok(Ran { outcome: outcome?, counts, images, threads, predicted: None, curve, followed })
 }

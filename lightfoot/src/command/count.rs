@@ -5,8 +5,10 @@ use super::thread::OfThread;
 use crate::cli::Count;
 use crate::report::Kind;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis};
+use crate::run::complex::complete;
 use crate::run::engine;
-use crate::run::observe::{complete, Counter};
+use crate::run::images::Images;
+use crate::run::observe::Counted;
 use anyhow::Result;
 use event::Stream;
 use instrument::Outcome;
@@ -21,23 +23,27 @@ pub(super) fn run(options: &Count) -> Result<u8> {
         let read = machine.ok().and_then(|thread| thread.join().ok());
         (read.unwrap_or_else(Machine::host), ran)
     });
-    let (outcome, threads, followed) = ran?;
+    let Ran { outcome, images, threads, followed } = ran?;
     let machine = serde_json::to_value(machine)?;
-    prepared.finish(Measured { kind: Kind::Count, outcome, simulated: None, threads, machine, followed })
+    let kind = Kind::Count;
+    prepared.finish(Measured { kind, outcome, simulated: None, images, threads, machine, followed })
 }
 
 /// The results of a run.
-type Ran = (Outcome, Vec<OfThread>, Followed);
+struct Ran {
+    outcome: Outcome,
+    images: Option<Images<'static>>,
+    threads: Vec<OfThread>,
+    followed: Followed,
+}
 
 fn plainly(prepared: &measure::Prepared<'_>) -> Result<Ran> {
-    let mut counter = Counter::default();
-    let outcome = engine::run(&prepared.command, &prepared.options(Stream::Counts), &mut counter);
-    let threads = counter.threads();
+    let options = prepared.options(Stream::Counts);
+    let mut counted = Counted::new(prepared.images(None), options.threads);
+    let outcome = engine::run(&prepared.command, &options, &mut counted);
+    let (images, threads) = counted.finish();
     let threads = threads.iter().map(|(number, complex)| OfThread::new(*number, &[*complex], None)).collect();
-    let observed = counter.finish();
-    let mut outcome = outcome?;
-    complete(&mut outcome.profile, &observed);
-    Ok((outcome, threads, Followed::default()))
+    Ok(Ran { outcome: outcome?, images, threads, followed: Followed::default() })
 }
 
 fn in_course(prepared: &measure::Prepared<'_>) -> Result<Ran> {
@@ -45,5 +51,6 @@ fn in_course(prepared: &measure::Prepared<'_>) -> Result<Ran> {
     let course = prepared.course(BlockOrderAnalysis::new(sums(), Stream::Counts), sums);
     let (mut outcome, found) = prepared.run_course(course)?;
     complete(&mut outcome.profile, &found.counts.complex);
-    Ok((outcome, Vec::new(), Followed::new(found, |_| None, prepared.run.rep)))
+    let followed = Followed::new(found, |_| None, prepared.run.rep);
+    Ok(Ran { outcome, images: None, threads: Vec::new(), followed })
 }

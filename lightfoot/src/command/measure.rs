@@ -4,15 +4,16 @@ use super::complaint::complain;
 use super::thread::{self, OfThread};
 use crate::cli::{By, Rep, Run, Shape};
 use crate::report::curve::{Curve, Touched};
-use crate::report::detail::Detail;
-use crate::report::{group, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
+use crate::report::detail::{Detail, Part, PartLines};
+use crate::report::{group, html, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
 use crate::run::block_order::branch::Predicted;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
 use crate::run::calls::Calls;
 use crate::run::engine::{self, exit_signal, exit_status};
 use crate::run::hierarchy::Hierarchy;
+use crate::run::images::{Images, Kept};
 use crate::run::native;
-use crate::run::tally::{tally, Attribution, Grain, Tally};
+use crate::run::tally::{tally, Attribution, Counts, Grain, Tally};
 use anyhow::Result;
 use event::Stream;
 use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Threads};
@@ -20,7 +21,6 @@ use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::number;
 use present::output::Destination;
 use present::terminal::Page;
-use simulate::Counts;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use symbol::Symbolizer;
@@ -44,10 +44,12 @@ pub(super) struct Prepared<'a> {
 }
 
 /// All results of a run.
-pub(super) struct Measured {
+pub(super) struct Measured<'a> {
     pub(super) kind: Kind,
     pub(super) outcome: Outcome,
-    pub(super) simulated: Option<Simulated>,
+    pub(super) simulated: Option<Simulated<'a>>,
+    /// The counts of each process image, if child processes are followed.
+    pub(super) images: Option<Images<'a>>,
     /// Counts of each thread from its records; empty unless threads are counted separately.
     pub(super) threads: Vec<OfThread>,
     pub(super) machine: serde_json::Value,
@@ -69,7 +71,7 @@ impl Followed {
     /// Makes the results from an analysis; `misses` attributes the misses of its contexts.
     pub(super) fn new(
         found: BlockOrderFindings,
-        misses: impl Fn(&Counts) -> Option<Attribution>,
+        misses: impl Fn(&simulate::Counts) -> Option<Attribution>,
         rep: Rep,
     ) -> Followed {
         let calls =
@@ -87,14 +89,14 @@ impl Followed {
 }
 
 /// The results of a simulation.
-pub(super) struct Simulated {
-    pub(super) hierarchy: Hierarchy,
-    pub(super) counts: Counts,
+pub(super) struct Simulated<'a> {
+    pub(super) hierarchy: &'a Hierarchy,
+    pub(super) counts: simulate::Counts,
     pub(super) predicted: Option<Predicted>,
     pub(super) curve: Option<Curve>,
 }
 
-impl Simulated {
+impl Simulated<'_> {
     fn attribution(&self) -> Attribution {
         self.hierarchy.attribution(&self.counts, self.predicted.as_ref())
     }
@@ -181,6 +183,12 @@ impl Prepared<'_> {
         Options { aslr, stream, children, translations, threads }
     }
 
+    /// The images of the run, if the report tells processes apart; `hierarchy` is simulated.
+    pub(super) fn images<'h>(&self, hierarchy: Option<&'h Hierarchy>) -> Option<Images<'h>> {
+        let kept = if self.run.format.shows_calls() { Kept::Parts } else { Kept::Sums };
+        self.run.follow_children.then(|| Images::new(kept, self.run.rep, hierarchy))
+    }
+
     /// Whether threads are counted separately.
     pub(super) fn by_thread(&self) -> bool {
         self.by == [By::Thread]
@@ -229,7 +237,7 @@ impl Prepared<'_> {
     ///
     /// # Errors
     /// If the region to count was never entered; the report is written nevertheless.
-    pub(super) fn finish(&self, measured: Measured) -> Result<u8> {
+    pub(super) fn finish(&self, measured: Measured<'_>) -> Result<u8> {
         let never_opened = measured.followed.never_opened;
         let report = self.report(measured);
         let page = match self.destination {
@@ -258,7 +266,7 @@ impl Prepared<'_> {
         }
     }
 
-    fn report(&self, mut measured: Measured) -> Report {
+    fn report(&self, mut measured: Measured<'_>) -> Report {
         let followed = std::mem::take(&mut measured.followed);
         let (mut symbols, calls) = (followed.symbols, followed.calls);
         let outcome = &measured.outcome;
@@ -268,8 +276,8 @@ impl Prepared<'_> {
         report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         (report.sort, report.order) = (self.sort, self.order);
         report.fill(&tally, &symbols, &self.by);
-        if self.run.follow_children {
-            report.processes = Some(processes(&outcome.processes, &tally));
+        if let Some(images) = &measured.images {
+            report.processes = Some(processes(&outcome.processes, images, tally.none));
         }
         if self.by_thread() {
             report.set_rows(thread::rows(outcome, &measured.threads, tally.none, self.run.rep));
@@ -294,8 +302,8 @@ impl Prepared<'_> {
             if let Some(calls) = &calls {
                 detail.follow(calls, &outcome.profile, &mut symbols);
             }
-            if let Some(rows) = &report.processes {
-                split(&mut detail, rows, outcome, (&tally, &symbols));
+            if let Some(images) = &measured.images {
+                self.split(&mut detail, &report, (outcome, images), (&tally, &symbols));
                 let unfollowed =
                     "calls and time are followed in the program alone: with --follow-children there are none";
                 report.warnings.extend(self.run.format.shows_calls().then(|| unfollowed.to_owned()));
@@ -313,10 +321,33 @@ impl Prepared<'_> {
     /// The grain at which the tally must keep counts.
     fn grain(&self) -> Grain {
         match (group::grain(&self.by), self.run.format.is_annotated()) {
-            (_, true) if self.run.follow_children => Grain::LinesAndImages,
             (Grain::Opcodes | Grain::LinesAndOpcodes, true) => Grain::LinesAndOpcodes,
             (_, true) => Grain::Lines,
             (grain, false) => grain,
+        }
+    }
+
+    /// Adds the counts of processes to the data for annotated outputs: of those that the format
+    /// shows, at the grain that it shows.
+    fn split(
+        &self,
+        detail: &mut Detail,
+        report: &Report,
+        (outcome, images): (&Outcome, &Images<'_>),
+        (tally, symbols): (&Tally, &Symbolizer),
+    ) {
+        detail.processes = report.processes.iter().flatten().map(Part::of).collect();
+        let (shown, lines) = match self.run.format {
+            Shape::Html => (html::processes_shown(report, &detail.processes), PartLines::Kept),
+            _ => ((0..detail.processes.len()).collect(), PartLines::LeftOut),
+        };
+        for process in shown {
+            for image in &outcome.processes[process].images {
+                let Some(part) = images.part(*image) else { continue };
+                let misses = images.misses(part);
+                let cells = part.cells(&outcome.profile, misses.as_ref(), self.run.rep, tally);
+                detail.add_to_process(process, lines, &cells, (tally, symbols));
+            }
         }
     }
 
@@ -356,7 +387,7 @@ fn translations() -> Option<PathBuf> {
 }
 
 /// A report without counts.
-fn empty(measured: &Measured, rep: Rep) -> Report {
+fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
     let outcome = &measured.outcome;
     Report {
         schema: SCHEMA,
@@ -394,14 +425,10 @@ fn empty(measured: &Measured, rep: Rep) -> Report {
 }
 
 /// The counts of each process, over all programs that it executed.
-fn processes(processes: &[Process], tally: &Tally) -> Vec<ProcessRow> {
+fn processes(processes: &[Process], images: &Images<'_>, none: Counts) -> Vec<ProcessRow> {
     let row = |(index, process): (usize, &Process)| {
-        let mut counts = tally.none;
-        process
-            .images
-            .iter()
-            .filter_map(|&image| tally.images.get(image as usize))
-            .for_each(|image| counts.add(image));
+        let mut counts = none;
+        process.images.iter().filter_map(|&image| images.sums(image)).for_each(|image| counts.add(image));
         ProcessRow {
             pid: process.pid,
             parent: process.parent.map(|parent| processes[parent].pid),
@@ -414,23 +441,6 @@ fn processes(processes: &[Process], tally: &Tally) -> Vec<ProcessRow> {
         }
     };
     processes.iter().enumerate().map(row).collect()
-}
-
-/// Adds the counts of each process to the data for annotated outputs.
-fn split(
-    detail: &mut Detail,
-    rows: &[ProcessRow],
-    outcome: &Outcome,
-    (tally, symbols): (&Tally, &Symbolizer),
-) {
-    let mut of_image = vec![None; outcome.profile.images.len()];
-    for (index, process) in outcome.processes.iter().enumerate() {
-        for image in &process.images {
-            of_image[*image as usize] = Some(index);
-        }
-    }
-    let part = |row: &ProcessRow| (row.title(), row.command.first().cloned().unwrap_or_default(), row.counts);
-    detail.split(rows.iter().map(part), |image| of_image.get(image as usize).copied()?, tally, symbols);
 }
 
 fn engine(stats: &EngineStats) -> Engine {

@@ -1,7 +1,8 @@
 //! Writes a report as CSV: a header, the totals, one line for each process that was followed and
 //! for each row. Quoting follows RFC 4180; a null number is an empty field.
 
-use super::measurement::{ProcessRow, Report};
+use super::measurement::Report;
+use super::process::ProcessRow;
 use super::row::Row;
 use crate::cli::By;
 use crate::run::tally::Counts;

@@ -5,9 +5,10 @@
 //! as in cachegrind's and callgrind's files. Unknown lines are line 0 of `???`.
 
 use super::curve::Touched;
+use super::process::ProcessRow;
 use super::row::plain;
 use crate::run::calls::Calls;
-use crate::run::tally::{Counts, Tally};
+use crate::run::tally::{Cell, Counts, Tally};
 use instrument::Profile;
 use std::collections::{BTreeMap, HashMap};
 use symbol::{demangle, Symbolizer, UNKNOWN};
@@ -49,8 +50,29 @@ pub struct Part {
     pub totals: Counts,
     /// Costs by index into [`Detail::functions`].
     pub functions: BTreeMap<usize, Counts>,
-    /// Costs by index into [`Detail::files`] and line.
+    /// Costs by index into [`Detail::files`] and line, if the format shows them.
     pub lines: BTreeMap<(u32, u32), Counts>,
+}
+
+/// Whether a process has costs by line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartLines {
+    /// It has them.
+    Kept,
+    /// It has costs by function only.
+    LeftOut,
+}
+
+impl Part {
+    /// A process without costs of functions and lines.
+    pub fn of(process: &ProcessRow) -> Part {
+        Part {
+            name: process.title(),
+            program: process.command.first().cloned().unwrap_or_default(),
+            totals: process.counts,
+            ..Part::default()
+        }
+    }
 }
 
 /// The data for annotated outputs.
@@ -131,24 +153,21 @@ impl Detail {
         }
     }
 
-    /// Adds the costs of each process: `processes` has the name, the program and the totals of
-    /// each, `of_image` returns the process of an image.
-    pub fn split(
+    /// Adds costs of one of the processes.
+    pub fn add_to_process(
         &mut self,
-        processes: impl Iterator<Item = (String, String, Counts)>,
-        of_image: impl Fn(u32) -> Option<usize>,
-        tally: &Tally,
-        symbols: &Symbolizer,
+        process: usize,
+        lines: PartLines,
+        cells: &[(Cell, Counts)],
+        (tally, symbols): (&Tally, &Symbolizer),
     ) {
-        let part = |(name, program, totals)| Part { name, program, totals, ..Part::default() };
-        self.processes = processes.map(part).collect();
-        for (cell, counts) in &tally.cells {
-            let Some(part) = of_image(cell.image).and_then(|process| self.processes.get_mut(process)) else {
-                continue;
-            };
+        let part = &mut self.processes[process];
+        for (cell, counts) in cells {
             let frame = cell.frame.map(|frame| symbols.sources().frame(frame));
             let place = frame.map_or((0, 0), |frame| (frame.file + 1, frame.line));
-            part.lines.entry(place).or_insert(tally.none).add(counts);
+            if lines == PartLines::Kept {
+                part.lines.entry(place).or_insert(tally.none).add(counts);
+            }
             let function = self.numbers[&cell.function];
             part.functions.entry(function).or_insert(tally.none).add(counts);
         }

@@ -45,6 +45,16 @@ const NOTES: &[&str] = &[
     "Counts are exact for the path that this run took; address randomisation was off, so that runs repeat.",
 ];
 
+/// The processes that the page shows, by index: all, or the heaviest first if they are too many.
+pub fn processes_shown(report: &Report, processes: &[Part]) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..processes.len()).collect();
+    if shown.len() > PROCESSES_MAX {
+        shown.sort_by_key(|process| Reverse(report.weight(&processes[*process].totals)));
+        shown.truncate(PROCESSES_MAX);
+    }
+    shown
+}
+
 /// The whole page.
 ///
 /// # Errors
@@ -316,20 +326,19 @@ impl<'a> Page<'a> {
     /// `{name, totals, functions: [[number, own]], lines}` of the heaviest processes, if there are
     /// several.
     fn processes(&mut self) -> Value {
-        let mut parts: Vec<&Part> = self.detail.processes.iter().collect();
-        if parts.len() < 2 {
+        let processes = &self.detail.processes;
+        if processes.len() < 2 {
             return Value::Null;
         }
-        let mut room = PROCESS_LINES_MAX;
-        if parts.len() > PROCESSES_MAX {
-            let left_out = grouped((parts.len() - PROCESSES_MAX) as u64);
+        let shown = processes_shown(self.report, processes);
+        if shown.len() < processes.len() {
+            let left_out = grouped((processes.len() - shown.len()) as u64);
             self.cuts.push(format!(
                 "{left_out} processes with the lowest costs are not shown separately on this page"
             ));
-            parts.sort_by_key(|part| Reverse(self.report.weight(&part.totals)));
-            parts.truncate(PROCESSES_MAX);
         }
-        let part = |part: &&Part| {
+        let mut room = PROCESS_LINES_MAX;
+        let mut part = |part: &Part| {
             let functions: Vec<Value> =
                 part.functions.iter().map(|(number, own)| json!([number, self.values(own)])).collect();
             let mut lines: BTreeMap<u32, Vec<Line>> = BTreeMap::new();
@@ -339,7 +348,7 @@ impl<'a> Page<'a> {
             room = room.saturating_sub(part.lines.len());
             json!({"name": printable(&part.name), "totals": self.values(&part.totals), "functions": functions, "lines": lines})
         };
-        parts.iter().map(part).collect()
+        shown.iter().map(|process| part(&processes[*process])).collect()
     }
 
     /// The texts of the heaviest files as far as they fit, and a remark about each file.

@@ -15,12 +15,14 @@ pub mod group;
 pub mod html;
 mod measurement;
 mod metric;
+mod process;
 mod row;
 pub mod text;
 mod view;
 
-pub use measurement::{Engine, Order, ProcessRow, Report, SCHEMA};
+pub use measurement::{Engine, Order, Report, SCHEMA};
 pub use metric::{sortable, Kind, Metric, CACHE_METRICS, COUNT_METRICS, L1D};
+pub use process::ProcessRow;
 pub use row::{Frame, Row};
 pub use view::View;
 

@@ -4,8 +4,9 @@
 //! separators. If the table's numbers leave too little room for names, they are shortened
 //! (`12.3M`); totals never are.
 
-use super::measurement::{ProcessRow, Report};
+use super::measurement::Report;
 use super::metric::{short, Kind, Metric, CACHE_METRICS, COUNT_METRICS, L1D};
+use super::process::ProcessRow;
 use super::row::{Frame, Row};
 use crate::cli::By;
 use crate::run::tally::Counts;

@@ -36,8 +36,18 @@ struct Batch {
     image: u32,
     thread: u32,
     records: Vec<Record>,
-    /// Whether no more records of this image follow.
-    last: bool,
+    behind: Behind,
+}
+
+/// What follows a batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    /// Maybe more records of its thread.
+    Records,
+    /// The end of its thread.
+    EndOfThread,
+    /// The end of its image.
+    EndOfImage,
 }
 
 impl Distances {
@@ -51,11 +61,15 @@ impl Distances {
         let work = move || {
             let mut images = HashMap::new();
             let mut curve = MissCurve::default();
-            for Batch { image, thread, mut records, last } in batches {
+            for Batch { image, thread, mut records, behind } in batches {
                 let distances = images.entry(image).or_insert_with(|| empty(&sizes));
                 take(distances, counted, thread, &records);
-                if last {
-                    images.remove(&image).iter().for_each(|distances| curve.add(&distances.curve()));
+                match behind {
+                    Behind::Records => {}
+                    Behind::EndOfThread => distances.end_thread(thread),
+                    Behind::EndOfImage => {
+                        images.remove(&image).iter().for_each(|distances| curve.add(&distances.curve()));
+                    }
                 }
                 records.clear();
                 // After the end, nothing receives the records.
@@ -71,20 +85,25 @@ impl Distances {
     /// Sends records of one thread of an image.
     pub fn records(&self, image: u32, thread: u32, records: &[Record]) {
         if !records.is_empty() {
-            self.send(image, thread, records, false);
+            self.send(image, thread, records, Behind::Records);
         }
+    }
+
+    /// Says that no more records of this thread follow, and frees its caches.
+    pub fn thread_ends(&self, image: u32, thread: u32) {
+        self.send(image, thread, &[], Behind::EndOfThread);
     }
 
     /// Says that no more records of this image follow, and frees its caches.
     pub fn ends(&self, image: u32) {
-        self.send(image, 0, &[], true);
+        self.send(image, 0, &[], Behind::EndOfImage);
     }
 
-    fn send(&self, image: u32, thread: u32, records: &[Record], last: bool) {
+    fn send(&self, image: u32, thread: u32, records: &[Record], behind: Behind) {
         let mut copy = self.back.try_recv().unwrap_or_default();
         copy.extend_from_slice(records);
         // Sending fails if the thread has panicked, which `finish` reports.
-        let _ = self.to.send(Batch { image, thread, records: copy, last });
+        let _ = self.to.send(Batch { image, thread, records: copy, behind });
     }
 
     /// The miss curve of all images together.
@@ -128,9 +147,12 @@ mod tests {
         let batches = [vec![load(0, 1), load(1, 2)], vec![load(2, 1), load(3, 1), load(5, 2)]];
         for image in [0, 7] {
             batches.iter().for_each(|batch| distances.records(image, 3, batch));
+            // A thread with the number of one that has ended finds empty caches.
+            distances.thread_ends(image, 3);
+            distances.records(image, 3, &[load(1, 2)]);
             distances.ends(image);
         }
         distances.records(7, 3, &[load(1, 1)]);
-        assert_eq!(distances.finish().data(), [(64, 2 * 2 + 1), (128, 2 + 1)]);
+        assert_eq!(distances.finish().data(), [(64, 2 * 3 + 1), (128, 2 * 2 + 1)]);
     }
 }

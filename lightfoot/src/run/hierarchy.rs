@@ -8,7 +8,7 @@
 use crate::cli;
 use crate::run::block_order::branch::Predicted;
 use crate::run::estimate::{estimate, Estimate};
-use crate::run::tally::{Attribution, Misses};
+use crate::run::tally::{Attribution, Misses, Part};
 use anyhow::Result;
 use machine::Machine;
 use simulate::{CycleModel, Levels, Modelled, PageRange};
@@ -101,40 +101,56 @@ impl Hierarchy {
 
     /// Misses by site and block, with the names of a report.
     pub fn attribution(&self, counts: &simulate::Counts, predicted: Option<&Predicted>) -> Attribution {
-        let [second, third] = [self.place(2), self.place(3)];
-        let at = |values: &[u64], place: Option<usize>| place.map(|place| values[place]);
-        let none = Misses {
+        let none = Misses { branch_mispredictions: predicted.map(|_| 0), ..self.none() };
+        let mut by_block = counted(&counts.blocks, |block| self.of_block(block));
+        let wrong = |count: &u64| Misses { branch_mispredictions: Some(*count), ..Misses::default() };
+        by_block.extend(predicted.iter().flat_map(|predicted| counted(&predicted.mispredicted, wrong)));
+        Attribution { none, by_site: counted(&counts.sites, |site| self.of_site(site)), by_block }
+    }
+
+    /// Misses of one image by site and block, with the names of a report.
+    pub fn attribution_of(&self, part: &Part) -> Attribution {
+        Attribution {
+            none: self.none(),
+            by_site: part.sites.iter().map(|(number, site)| (*number, self.of_site(site))).collect(),
+            by_block: part.blocks.iter().map(|(number, block)| (*number, self.of_block(block))).collect(),
+        }
+    }
+
+    /// 0 misses of each level that exists.
+    fn none(&self) -> Misses {
+        Misses {
             l1i_misses: self.levels.instruction.map(|_| 0),
             l1d_load_misses: Some(0),
             l1d_store_misses: Some(0),
-            l2_misses: second.map(|_| 0),
-            l3_misses: third.map(|_| 0),
+            l2_misses: self.place(2).map(|_| 0),
+            l3_misses: self.place(3).map(|_| 0),
             dtlb_misses: self.levels.data_tlb.map(|_| 0),
-            branch_mispredictions: predicted.map(|_| 0),
-        };
-        let site = |site: &simulate::SiteMisses| {
-            let both: Vec<u64> =
-                site.loads.iter().zip(site.stores).map(|(loads, stores)| loads + stores).collect();
-            Misses {
-                l1i_misses: None,
-                l1d_load_misses: Some(site.loads[0]),
-                l1d_store_misses: Some(site.stores[0]),
-                l2_misses: at(&both, second),
-                l3_misses: at(&both, third),
-                dtlb_misses: self.levels.data_tlb.map(|_| site.tlbs[0]),
-                branch_mispredictions: None,
-            }
-        };
-        let block = |block: &simulate::BlockMisses| Misses {
+            branch_mispredictions: None,
+        }
+    }
+
+    fn of_site(&self, site: &simulate::SiteMisses) -> Misses {
+        let both = |level: usize| site.loads[level] + site.stores[level];
+        Misses {
+            l1i_misses: None,
+            l1d_load_misses: Some(site.loads[0]),
+            l1d_store_misses: Some(site.stores[0]),
+            l2_misses: self.place(2).map(both),
+            l3_misses: self.place(3).map(both),
+            dtlb_misses: self.levels.data_tlb.map(|_| site.tlbs[0]),
+            branch_mispredictions: None,
+        }
+    }
+
+    fn of_block(&self, block: &simulate::BlockMisses) -> Misses {
+        let fetches = |level: usize| block.fetches[level];
+        Misses {
             l1i_misses: self.levels.instruction.map(|_| block.fetches[0]),
-            l2_misses: at(&block.fetches, second),
-            l3_misses: at(&block.fetches, third),
+            l2_misses: self.place(2).map(fetches),
+            l3_misses: self.place(3).map(fetches),
             ..Misses::default()
-        };
-        let mut by_block = counted(&counts.blocks, block);
-        let wrong = |count: &u64| Misses { branch_mispredictions: Some(*count), ..Misses::default() };
-        by_block.extend(predicted.iter().flat_map(|predicted| counted(&predicted.mispredicted, wrong)));
-        Attribution { none, by_site: counted(&counts.sites, site), by_block }
+        }
     }
 
     /// The number of dirty lines that each level has written back, by the machine's numbers of

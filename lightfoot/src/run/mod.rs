@@ -4,16 +4,18 @@
 //! A measurement passes through this folder in one direction. [`hierarchy`] turns a machine into
 //! simulated levels. [`engine`] is the only module that calls `instrument`. While the program runs,
 //! [`observe`] receives its records, [`simulation`] simulates them, [`distances`] measures reuse,
-//! and [`block_order`] follows calls, regions and branches. Then [`tally`] turns the profile into
-//! counts per function, library, line and opcode, [`calls`] into counts of contexts, and
+//! and [`block_order`] follows calls, regions and branches. [`images`] notes what each process
+//! counted when it ends. Then [`tally`] turns the profile into counts per function, library, line and opcode, [`calls`] into counts of contexts, and
 //! [`estimate`] into cycles. [`native`] times the program without all of this.
 
 pub mod block_order;
 pub mod calls;
+pub mod complex;
 pub mod distances;
 pub mod engine;
 pub mod estimate;
 pub mod hierarchy;
+pub mod images;
 pub mod native;
 pub mod observe;
 pub mod simulation;

@@ -5,9 +5,10 @@
 //! Complex references (repeated string instructions, gather, scatter, masked moves, state saves)
 //! are recorded in every mode, and each observer counts them.
 
+use crate::run::images::Images;
 use crate::run::simulation::{Simulated, Simulation};
 use event::{Complex, Groups, Record, StateLayout, Step};
-use instrument::{ComplexCounts, Observer, Profile, Progress};
+use instrument::{ComplexCounts, EndedImage, Observer, Progress, Threads};
 use present::progress::Line;
 use simulate::References;
 use std::collections::HashMap;
@@ -57,29 +58,81 @@ impl Observer for Counter {
     }
 
     fn progress(&mut self, progress: &Progress) {
-        self.line.draw(progress.wall, format_args!("{} blocks translated", progress.blocks));
+        draw(&mut self.line, progress);
+    }
+}
+
+/// Counts by the engine alone, with the counts of images and threads where a report shows them.
+pub struct Counted<'a> {
+    line: Line,
+    images: Option<Images<'a>>,
+    threads: Option<Counter>,
+}
+
+impl<'a> Counted<'a> {
+    /// Creates the observer.
+    pub fn new(images: Option<Images<'a>>, threads: Threads) -> Counted<'a> {
+        let threads = (threads == Threads::Apart).then(Counter::default);
+        Counted { line: Line::new(), images, threads }
+    }
+
+    /// Removes the progress line, and returns the images, and the complex references of each
+    /// thread.
+    pub fn finish(self) -> (Option<Images<'a>>, Vec<(u32, References)>) {
+        (self.images, self.threads.map_or_else(Vec::new, |counter| counter.threads()))
+    }
+}
+
+impl Observer for Counted<'_> {
+    fn records(&mut self, thread: u32, records: &[Record]) {
+        if let Some(threads) = &mut self.threads {
+            threads.records(thread, records);
+        }
+    }
+
+    fn image_ended(&mut self, image: &EndedImage<'_>) {
+        if let Some(images) = &mut self.images {
+            images.note(image, None);
+        }
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        draw(&mut self.line, progress);
     }
 }
 
 /// Passes records to the simulation.
-pub struct Simulator {
+pub struct Simulator<'a> {
     line: Line,
     simulation: Simulation,
+    /// The counts of all images that have ended.
+    counts: simulate::Counts,
+    images: Option<Images<'a>>,
 }
 
-impl Simulator {
+/// What the simulation of a run found.
+pub struct SimulatedRun<'a> {
+    /// The counts of all images, by the numbers of the run's profile.
+    pub counts: simulate::Counts,
+    /// The simulation's other results.
+    pub simulated: Simulated,
+    /// The images, if they are shown.
+    pub images: Option<Images<'a>>,
+}
+
+impl<'a> Simulator<'a> {
     /// Creates the observer of a simulation.
-    pub fn new(simulation: Simulation) -> Simulator {
-        Simulator { line: Line::new(), simulation }
+    pub fn new(simulation: Simulation, images: Option<Images<'a>>) -> Simulator<'a> {
+        Simulator { line: Line::new(), simulation, counts: simulate::Counts::default(), images }
     }
 
     /// Removes the progress line, and returns the counts.
-    pub fn finish(self) -> Simulated {
-        self.simulation.finish()
+    pub fn finish(self) -> SimulatedRun<'a> {
+        SimulatedRun { counts: self.counts, simulated: self.simulation.finish(), images: self.images }
     }
 }
 
-impl Observer for Simulator {
+impl Observer for Simulator<'_> {
     fn records(&mut self, thread: u32, records: &[Record]) {
         self.simulation.records(thread, records);
     }
@@ -92,27 +145,26 @@ impl Observer for Simulator {
         self.simulation.starts(number);
     }
 
-    fn image_ended(&mut self, number: u32) {
-        self.simulation.ends(number);
+    fn thread_ended(&mut self, image: u32, thread: u32) {
+        self.simulation.thread_ends(image, thread);
+    }
+
+    fn image_ended(&mut self, image: &EndedImage<'_>) {
+        let counts = self.simulation.ends(image.number);
+        if let Some(images) = &mut self.images {
+            images.note(image, Some(&counts));
+        }
+        let numbers = image.numbering;
+        self.counts.add_renumbered(&counts, |site| numbers.site(site), |block| numbers.block(block));
     }
 
     fn progress(&mut self, progress: &Progress) {
-        self.line.draw(progress.wall, format_args!("{} blocks translated", progress.blocks));
+        draw(&mut self.line, progress);
     }
 }
 
-/// Adds observed complex references to a profile without them.
-pub fn complete(profile: &mut Profile, observed: &[References]) {
-    if !profile.complex.is_empty() || !profile.repeats.is_empty() {
-        return;
-    }
-    for (site, counts) in observed.iter().enumerate().filter(|(_, counts)| counts.executions > 0) {
-        profile.complex.push((site as u32, counts.loads, counts.stores));
-        let repetitions = counts.iterations.saturating_sub(counts.executions);
-        if repetitions > 0 {
-            profile.repeats.push((site as u32, repetitions));
-        }
-    }
+fn draw(line: &mut Line, progress: &Progress) {
+    line.draw(progress.wall, format_args!("{} blocks translated", progress.blocks));
 }
 
 #[cfg(test)]
@@ -143,20 +195,5 @@ mod tests {
         let sites = counter.finish();
         let twice = References { loads: 13, stores: 13, iterations: 13, executions: 2, counted_down: 2 };
         assert_eq!(sites[5], twice);
-    }
-
-    #[test]
-    fn a_profile_that_knows_is_left_alone() {
-        let (iterations, executions, counted_down) = (13, 2, 2);
-        let observed = [References { loads: 13, stores: 13, iterations, executions, counted_down }];
-        let mut profile = Profile::default();
-        complete(&mut profile, &observed);
-        assert_eq!(
-            (profile.complex.as_slice(), profile.repeats.as_slice()),
-            (&[(0, 13, 13)][..], &[(0, 11)][..])
-        );
-        let before = profile.complex.clone();
-        complete(&mut profile, &observed);
-        assert_eq!(profile.complex, before);
     }
 }

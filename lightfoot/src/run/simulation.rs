@@ -2,9 +2,8 @@
 //!
 //! An exec gives the program a new address space in which an address is other memory, so caches
 //! start empty. They also start empty in a forked child, whose memory is a copy. Images of several
-//! processes take turns, each in its own caches. Each image numbers its sites and blocks from 0;
-//! the profile says where an image's numbers begin in the whole run, and [`join`] puts the counts
-//! there.
+//! processes take turns, each in its own caches. Each image numbers its sites and blocks from 0, so
+//! the counts of an image are handed out when it ends.
 
 use crate::run::distances::Distances;
 use anyhow::{anyhow, Result};
@@ -14,16 +13,13 @@ use simulate::distance::MissCurve;
 use simulate::{plan_levels, Counts, Levels, Simulator, WriteBacks};
 use std::collections::HashMap;
 
-/// Counts by the number of a process image or of a thread.
-pub type Numbered = Vec<(u32, Counts)>;
-
 /// The results of a simulation.
 #[derive(Clone, Debug, Default)]
 pub struct Simulated {
-    /// Counts by image; images without records may be missing.
-    pub images: Numbered,
-    /// Counts by thread, if threads are counted separately.
-    pub threads: Numbered,
+    /// Counts of all images whose end was not announced, under the numbers of their records.
+    pub counts: Counts,
+    /// The sums of each thread by its number, if threads are counted separately.
+    pub threads: Vec<(u32, Counts)>,
     /// The miss curve of all images together, if requested.
     pub curve: Option<MissCurve>,
 }
@@ -110,26 +106,42 @@ impl Simulation {
         self.waiting.extend(former.map(|former| (number, former)));
     }
 
-    /// Says that no more records of this image follow, which frees its caches.
-    pub fn ends(&mut self, image: u32) {
-        let hierarchy = if image == self.image { self.hierarchy.take() } else { self.waiting.remove(&image) };
-        self.distances.iter().for_each(|distances| distances.ends(image));
-        let Some(hierarchy) = hierarchy else { return };
-        self.note(image, &hierarchy);
-        self.spare = Some(hierarchy);
+    /// Says that no more records of this thread of an image follow, which frees its caches.
+    pub fn thread_ends(&mut self, image: u32, thread: u32) {
+        let hierarchy = match image == self.image {
+            true => self.hierarchy.as_mut(),
+            false => self.waiting.get_mut(&image),
+        };
+        let own = hierarchy.and_then(|hierarchy| hierarchy.end_thread(thread));
+        self.ended.threads.extend(own.map(|counts| (thread, counts.summed())));
+        self.distances.iter().for_each(|distances| distances.thread_ends(image, thread));
     }
 
-    fn note(&mut self, image: u32, hierarchy: &Simulator) {
-        self.ended.images.push((image, hierarchy.counts()));
-        self.ended.threads.extend(hierarchy.counts_of_threads());
+    /// Says that no more records of this image follow. Frees its caches, and returns its counts
+    /// under its own numbers.
+    pub fn ends(&mut self, image: u32) -> Counts {
+        let hierarchy = if image == self.image { self.hierarchy.take() } else { self.waiting.remove(&image) };
+        self.distances.iter().for_each(|distances| distances.ends(image));
+        let Some(hierarchy) = hierarchy else { return Counts::default() };
+        self.note_threads(&hierarchy);
+        let counts = hierarchy.counts();
+        self.spare = Some(hierarchy);
+        counts
+    }
+
+    fn note_threads(&mut self, hierarchy: &Simulator) {
+        let threads = hierarchy.counts_of_threads();
+        self.ended.threads.extend(threads.iter().map(|(number, counts)| (*number, counts.summed())));
     }
 
     /// Returns the results.
     pub fn finish(mut self) -> Simulated {
-        let last = self.hierarchy.take().map(|hierarchy| (self.image, hierarchy));
-        let left: Vec<(u32, Simulator)> = std::mem::take(&mut self.waiting).into_iter().chain(last).collect();
-        left.iter().for_each(|(image, hierarchy)| self.note(*image, hierarchy));
-        self.ended.images.sort_unstable_by_key(|(image, _)| *image);
+        let last = self.hierarchy.take();
+        let left: Vec<Simulator> = std::mem::take(&mut self.waiting).into_values().chain(last).collect();
+        for hierarchy in &left {
+            self.note_threads(hierarchy);
+            self.ended.counts.add(&hierarchy.counts());
+        }
         self.ended.curve = self.distances.map(Distances::finish);
         self.ended
     }
@@ -143,37 +155,6 @@ fn empty(levels: &Levels, stream: &Stream, write_backs: WriteBacks, threads: Thr
     }
 }
 
-/// The counts of all images together; `first` returns an image's first site and block.
-pub fn join(images: Numbered, first: impl Fn(u32) -> (usize, usize)) -> Counts {
-    let mut all = Counts::default();
-    for (image, counts) in images {
-        let (site, block) = first(image);
-        put(&mut all.sites, site, counts.sites);
-        put(&mut all.blocks, block, counts.blocks);
-        put(&mut all.complex, site, counts.complex);
-        all.damaged += counts.damaged;
-        if let Some(more) = counts.write_backs {
-            let sums = all.write_backs.get_or_insert_default();
-            sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-        }
-    }
-    all
-}
-
-/// Copies `entries` to the table from index `first` on; entries of 0 change nothing.
-fn put<T: Clone + Default + PartialEq>(table: &mut Vec<T>, first: usize, entries: Vec<T>) {
-    if table.is_empty() && first == 0 {
-        *table = entries;
-        return;
-    }
-    if table.len() < first + entries.len() {
-        table.resize(first + entries.len(), T::default());
-    }
-    for (to, entry) in table[first..].iter_mut().zip(entries).filter(|(_, entry)| *entry != T::default()) {
-        *to = entry;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,7 +162,7 @@ mod tests {
     use simulate::Geometry;
 
     #[test]
-    fn an_image_starts_with_empty_caches_and_its_own_numbers() {
+    fn an_image_starts_with_empty_caches() {
         let levels = Levels::data_only(Geometry::cache(4096, 4, 64));
         let mut simulation = Simulation::new(&levels, WriteBacks::Counted).unwrap();
         let load = [Record::new(RecordKind::Load, 8, 3, 0x1000).unwrap()];
@@ -189,10 +170,12 @@ mod tests {
         simulation.records(0, &load);
         simulation.starts(1);
         simulation.records(1, &load);
-        let counts = join(simulation.finish().images, |image| (10 * image as usize, 0));
-        let misses: Vec<u64> = counts.sites.iter().map(|site| site.loads[0]).collect();
-        assert_eq!((misses[3], misses[13], misses.iter().sum::<u64>()), (1, 1, 2));
-        assert_eq!(counts.write_backs, Some([0; 3]));
+        for image in [0, 1] {
+            let counts = simulation.ends(image);
+            let misses: Vec<u64> = counts.sites.iter().map(|site| site.loads[0]).collect();
+            assert_eq!((misses, counts.write_backs), (vec![0, 0, 0, 1], Some([0; 3])));
+        }
+        assert_eq!(simulation.finish().counts, Counts::default());
     }
 
     #[test]
@@ -200,26 +183,30 @@ mod tests {
         let levels = Levels::data_only(Geometry::cache(4096, 4, 64));
         let mut simulation = Simulation::new(&levels, WriteBacks::Ignored).unwrap();
         let load = |address| [Record::new(RecordKind::Load, 8, 0, address).unwrap()];
+        let misses = |counts: &Counts| counts.sites[0].loads[0];
         for (image, address) in [(0, 0x1000), (2, 0x1000), (0, 0x1000), (1, 0x1000), (2, 0x1000), (2, 0x2000)]
         {
             simulation.starts(image);
             simulation.records(image, &load(address));
             if image == 1 {
-                simulation.ends(1);
+                assert_eq!(misses(&simulation.ends(1)), 1);
             }
         }
-        simulation.ends(2);
-        let counts = simulation.finish().images;
-        let misses: Vec<(u32, u64)> =
-            counts.iter().map(|(image, counts)| (*image, counts.sites[0].loads[0])).collect();
-        assert_eq!(misses, [(0, 1), (1, 1), (2, 2)]);
+        assert_eq!(misses(&simulation.ends(2)), 2);
+        assert_eq!(simulation.ends(7), Counts::default(), "it made no records");
+        assert_eq!(misses(&simulation.finish().counts), 1, "image 0, whose end was not announced");
     }
 
     #[test]
-    fn numbers_that_run_on_are_left_where_they_are() {
-        let site = |loads| simulate::SiteMisses { loads: [loads, 0, 0], ..Default::default() };
-        let counts = |sites| Counts { sites, ..Counts::default() };
-        let images = vec![(0, counts(vec![site(5)])), (1, counts(vec![site(0), site(7)]))];
-        assert_eq!(join(images, |_| (0, 0)).sites, [site(5), site(7)]);
+    fn numbers_of_a_tools_run_are_those_of_the_run() {
+        let levels = Levels::data_only(Geometry::cache(4096, 4, 64));
+        let mut simulation = Simulation::new(&levels, WriteBacks::Ignored).unwrap();
+        for (image, site) in [(0, 0), (1, 1), (1, 2)] {
+            simulation.starts(image);
+            let address = 0x1000 * u64::from(1 + site);
+            simulation.records(0, &[Record::new(RecordKind::Load, 8, site, address).unwrap()]);
+        }
+        let counts = simulation.finish().counts;
+        assert_eq!(counts.sites.iter().map(|site| site.loads[0]).collect::<Vec<_>>(), [1, 1, 1]);
     }
 }

@@ -12,9 +12,11 @@
 
 mod cell;
 mod counts;
+mod part;
 
 pub use cell::{Cell, Grain};
 pub use counts::{Counts, Misses};
+pub use part::Part;
 
 use crate::cli::Rep;
 use cell::Cells;
@@ -56,10 +58,10 @@ pub struct Tally {
     pub libraries: Vec<(usize, Counts)>,
     /// By mnemonic, in lower case.
     pub opcodes: Vec<(String, Counts)>,
-    /// By index into [`Profile::images`].
-    pub images: Vec<Counts>,
     /// Counts by cell, at the requested grain.
     pub cells: Vec<(Cell, Counts)>,
+    /// By index into [`Profile::instructions`], the index into `cells`.
+    of_instruction: Vec<u32>,
 }
 
 /// Makes the tally of a profile.
@@ -72,8 +74,7 @@ pub fn tally(
     let cells = Cells::new(grain, profile);
     let mut tallying = Tallying { profile, symbols, empty: Counts::default(), rows: Rows::default(), cells };
     tallying.empty.misses = misses.map(|attribution| attribution.none);
-    tallying.rows.images = vec![tallying.empty; profile.images.len()];
-    let cuts = cuts(profile);
+    let cuts = cuts(&profile.cut);
     for (index, block) in profile.blocks.iter().enumerate() {
         tallying.block(index, block, cuts.get(&(index as u32)).map_or(&[], Vec::as_slice));
     }
@@ -85,9 +86,9 @@ pub fn tally(
 }
 
 /// For each block that was left early: the first instruction that did not retire, and how often.
-fn cuts(profile: &Profile) -> HashMap<u32, Vec<(u32, u64)>> {
+fn cuts(cut: &[(u32, u32, u64)]) -> HashMap<u32, Vec<(u32, u64)>> {
     let mut cuts: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
-    for &(block, first_lost, times) in &profile.cut {
+    for &(block, first_lost, times) in cut {
         cuts.entry(block).or_default().push((first_lost, times));
     }
     cuts
@@ -107,7 +108,6 @@ struct Rows {
     owners: Vec<Owner>,
     functions: Vec<Option<Counts>>,
     opcodes: Vec<Option<Counts>>,
-    images: Vec<Counts>,
 }
 
 struct Tallying<'a> {
@@ -130,10 +130,8 @@ impl Tallying<'_> {
         for (offset, instruction) in
             self.profile.instructions[first..][..block.count as usize].iter().enumerate()
         {
-            let lost: u64 = cuts.iter().filter(|(k, _)| *k as usize <= offset).map(|(_, n)| n).sum();
-            let counts = retired(instruction, block.executions.saturating_sub(lost));
+            let counts = retired(instruction, offset, block.executions, cuts);
             self.opcode(instruction.code).add(&counts);
-            self.image(index, &counts);
             match owner {
                 Owner::One(_) => whole.add(&counts),
                 Owner::Each => self.function_of(index, offset).add(&counts),
@@ -141,7 +139,6 @@ impl Tallying<'_> {
             self.cell(index, offset, &counts);
         }
         let entered = Counts { blocks: block.executions, ..Counts::default() };
-        self.image(index, &entered);
         self.cell(index, 0, &entered);
         match owner {
             Owner::One(function) => self.function(function).add(&whole),
@@ -185,7 +182,7 @@ impl Tallying<'_> {
         let known = &profile.blocks[block];
         let instruction = known.first as usize + offset;
         if !cells.knows(instruction) {
-            let (owner, image) = (rows.owners[block], image_of(profile, block));
+            let owner = rows.owners[block];
             // A cell of a block that never ran to its end is looked up when it is needed.
             let wanted = if known.executions > 0 { 0..known.count as usize } else { offset..offset + 1 };
             let what = |symbols: &mut Symbolizer, offset: usize| {
@@ -194,7 +191,7 @@ impl Tallying<'_> {
                     Owner::One(function) => function,
                     Owner::Each => place(symbols, profile, known, instruction).function,
                 };
-                (function, mnemonic_of(instruction.code) as usize, image.unwrap_or(0) as u32)
+                (function, mnemonic_of(instruction.code) as usize)
             };
             cells.learn(symbols, (profile, known, wanted), what, empty);
         }
@@ -209,39 +206,21 @@ impl Tallying<'_> {
         slot(&mut self.rows.opcodes, mnemonic_of(code) as usize, self.empty)
     }
 
-    /// Adds `counts` to the image of a block.
-    fn image(&mut self, block: usize, counts: &Counts) {
-        if let Some(image) = image_of(self.profile, block) {
-            self.rows.images[image].add(counts);
-        }
-    }
-
-    /// Adds `counts` to the function, the opcode and the image of a site.
+    /// Adds `counts` to the function and the opcode of a site.
     fn site(&mut self, site: u32, counts: &Counts) {
         let Some(site) = self.profile.sites.get(site as usize) else { return };
         let block = &self.profile.blocks[site.block as usize];
         let code = self.profile.instructions[(block.first + site.index) as usize].code;
         self.opcode(code).add(counts);
-        self.image(site.block as usize, counts);
         self.function_of(site.block as usize, site.index as usize).add(counts);
         self.cell(site.block as usize, site.index as usize, counts);
     }
 
     fn sites(&mut self, rep: Rep) {
         let profile = self.profile;
-        if rep != Rep::Once {
-            for &(site, more) in &profile.repeats {
-                self.site(site, &Counts { instructions: more, ..Counts::default() });
-            }
-        }
-        if rep == Rep::Valgrind {
-            for (site, executions) in counted_down(profile) {
-                self.site(site, &Counts { instructions: executions, ..Counts::default() });
-            }
-        }
-        for &(site, loads, stores) in &self.profile.complex {
-            self.site(site, &Counts { loads, stores, ..Counts::default() });
-        }
+        for_each_complex(profile, &profile.repeats, &profile.complex, rep, |site, counts| {
+            self.site(site, counts);
+        });
     }
 
     fn misses(&mut self, attribution: &Attribution) {
@@ -255,15 +234,14 @@ impl Tallying<'_> {
             };
             let counts = Counts { misses: Some(*misses), ..Counts::default() };
             self.opcode(self.profile.instructions[first].code).add(&counts);
-            self.image(*block as usize, &counts);
             self.function_of(*block as usize, 0).add(&counts);
             self.cell(*block as usize, 0, &counts);
         }
     }
 
     fn finish(self) -> Tally {
-        let (none, images, cells) = (self.empty, self.rows.images, self.cells.all);
-        let mut tally = Tally { none, totals: none, images, cells, ..Tally::default() };
+        let (none, Cells { all: cells, of_instruction, .. }) = (self.empty, self.cells);
+        let mut tally = Tally { none, totals: none, cells, of_instruction, ..Tally::default() };
         let mut libraries: Vec<Option<Counts>> = Vec::new();
         for (function, counts) in self.rows.functions.into_iter().enumerate() {
             let Some(counts) = counts else { continue };
@@ -279,12 +257,36 @@ impl Tallying<'_> {
     }
 }
 
+/// Calls `add` with the counts that complex references add to their instructions, by site.
+/// `repeats` and `complex` are those of a profile, or of one of its images.
+fn for_each_complex(
+    profile: &Profile,
+    repeats: &[(u32, u64)],
+    complex: &[(u32, u64, u64)],
+    rep: Rep,
+    mut add: impl FnMut(u32, &Counts),
+) {
+    if rep != Rep::Once {
+        for &(site, more) in repeats {
+            add(site, &Counts { instructions: more, ..Counts::default() });
+        }
+    }
+    if rep == Rep::Valgrind {
+        for (site, executions) in counted_down(profile, repeats, complex) {
+            add(site, &Counts { instructions: executions, ..Counts::default() });
+        }
+    }
+    for &(site, loads, stores) in complex {
+        add(site, &Counts { loads, stores, ..Counts::default() });
+    }
+}
+
 /// For each site of a repeated `movs`, `stos` or `lods`, the number of executions with a count that
 /// was not 0; each iteration of these makes one load, one store, or both.
-fn counted_down(profile: &Profile) -> Vec<(u32, u64)> {
+fn counted_down(profile: &Profile, repeats: &[(u32, u64)], complex: &[(u32, u64, u64)]) -> Vec<(u32, u64)> {
     use Mnemonic::{Lodsb, Lodsd, Lodsq, Lodsw, Movsb, Movsd, Movsq, Movsw, Stosb, Stosd, Stosq, Stosw};
     let wanted = [Lodsb, Lodsw, Lodsd, Lodsq, Movsb, Movsw, Movsd, Movsq, Stosb, Stosw, Stosd, Stosq];
-    let more: HashMap<u32, u64> = profile.repeats.iter().copied().collect();
+    let more: HashMap<u32, u64> = repeats.iter().copied().collect();
     let of = |&(site, loads, stores): &(u32, u64, u64)| {
         let known = profile.sites.get(site as usize)?;
         let block = &profile.blocks[known.block as usize];
@@ -293,12 +295,7 @@ fn counted_down(profile: &Profile) -> Vec<(u32, u64)> {
         let executions = iterations - more.get(&site).copied().unwrap_or(0).min(iterations);
         wanted.contains(&mnemonic_of(code)).then_some((site, executions))
     };
-    profile.complex.iter().filter_map(of).collect()
-}
-
-/// The image of a block.
-fn image_of(profile: &Profile, block: usize) -> Option<usize> {
-    profile.images.partition_point(|(_, first)| *first as usize <= block).checked_sub(1)
+    complex.iter().filter_map(of).collect()
 }
 
 /// The function of one instruction of a block.
@@ -311,8 +308,11 @@ fn place(
     symbols.function_at(&profile.modules[block.module as usize], block.ip + u64::from(instruction.offset))
 }
 
-/// The counts of `times` executions of one instruction.
-fn retired(instruction: &Instruction, times: u64) -> Counts {
+/// The counts of the instruction with index `index` in a block that ran `executions` times and was
+/// left early at `cuts`.
+fn retired(instruction: &Instruction, index: usize, executions: u64, cuts: &[(u32, u64)]) -> Counts {
+    let lost: u64 = cuts.iter().filter(|(k, _)| *k as usize <= index).map(|(_, n)| n).sum();
+    let times = executions.saturating_sub(lost);
     Counts {
         instructions: times,
         loads: times * u64::from(instruction.loads),

@@ -151,6 +151,19 @@ impl StackDistances {
         });
     }
 
+    /// Frees the stacks of a thread that makes no more records, if threads do not share them.
+    pub fn end_thread(&mut self, thread: u32) {
+        self.groups.remove(&thread);
+        if self.sharing == Sharing::PerThread {
+            self.stacks.remove(&thread);
+        }
+    }
+
+    /// How many stacks there are: one for each thread, or one for all.
+    pub fn stacks(&self) -> usize {
+        self.stacks.len()
+    }
+
     /// The misses so far.
     pub fn curve(&self) -> MissCurve {
         let missed = |kind: usize, size: usize| self.found[kind][size + 1..].iter().sum();

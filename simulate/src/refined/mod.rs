@@ -34,6 +34,8 @@ pub struct Refined {
     threads: HashMap<u32, usize>,
     cores: Vec<Core>,
     groups: Vec<Groups>,
+    /// Places in `cores` and `groups` of threads that have ended.
+    free: Vec<usize>,
     shared: Vec<Option<CacheLevel>>,
     counts: Counts,
 }
@@ -108,6 +110,7 @@ impl Refined {
             threads: HashMap::new(),
             cores: Vec::new(),
             groups: Vec::new(),
+            free: Vec::new(),
             shared: outer(levels, Sharing::AllThreads),
             counts: Counts::default(),
         })
@@ -115,12 +118,31 @@ impl Refined {
 
     /// Takes records of one thread, in program order.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
-        let core = *self.threads.entry(thread).or_insert_with(|| {
-            self.cores.push(Core::new(&self.levels));
-            self.groups.push(Groups::default());
-            self.cores.len() - 1
+        let Refined { threads, cores, groups, free, levels, .. } = self;
+        let core = *threads.entry(thread).or_insert_with(|| {
+            let place = free.pop().unwrap_or(cores.len());
+            let (core, group) = (Core::new(levels), Groups::default());
+            match cores.get_mut(place) {
+                Some(former) => (*former, groups[place]) = (core, group),
+                None => {
+                    cores.push(core);
+                    groups.push(group);
+                }
+            }
+            place
         });
         records.iter().for_each(|record| self.record(core, record));
+    }
+
+    /// Gives the caches of a thread that makes no more records to the next new thread, which finds
+    /// them empty.
+    pub fn end_thread(&mut self, thread: u32) {
+        self.free.extend(self.threads.remove(&thread));
+    }
+
+    /// How many cores there are: the most threads that lived at a time.
+    pub fn cores(&self) -> usize {
+        self.cores.len()
     }
 
     /// The counts so far. Cost: a copy of the tables.

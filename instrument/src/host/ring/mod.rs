@@ -20,10 +20,10 @@
 pub(crate) mod screen;
 
 use crate::evidence::{Evidence, Forgery};
-use crate::outcome::{ComplexCounts, Observer, Progress};
-use crate::profile::Tally;
+use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress};
+use crate::profile::{self, BlocksOfImages, ComplexTally, JoinedProfile, Profile};
 use crate::target::memory::Shared;
-use event::{Complex, Record, StateLayout, PAYLOAD_CODE, VALUES_MAX};
+use event::{Complex, Record, StateLayout, Stream, PAYLOAD_CODE, VALUES_MAX};
 use screen::{Limits, Screen};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,17 +53,20 @@ pub(crate) type SegmentId = (u32, usize, u32);
 pub(crate) enum RingMessage {
     /// Records.
     Segment(Segment),
-    /// The image has ended: no more records of it follow.
-    ImageEnded(u32),
+    /// This thread of an image has ended: no more records of it follow. Other threads live.
+    ThreadEnded { image: u32, thread: u32 },
+    /// The image with this number has ended: no more records of it follow. Its profile lacks
+    /// complex references.
+    ImageEnded(u32, Box<Profile>),
 }
 
-/// Totals that the observer's side keeps besides the observer's own work.
+/// What the observer's side keeps of an image that lives, besides the observer's own work.
 #[derive(Default)]
-pub(crate) struct ObserverFindings {
+struct ImageTotals {
     /// Loads, stores and repetitions of complex references.
-    pub(crate) tally: Tally,
-    /// Records of plain references, by image.
-    pub(crate) plain: HashMap<u32, u64>,
+    tally: ComplexTally,
+    /// Records of plain references.
+    plain: u64,
 }
 
 /// Records of a part. They take 16 KiB, which leaves room for the observer's own data in the
@@ -75,7 +78,10 @@ pub(crate) struct Consumer<'o> {
     observer: &'o mut dyn Observer,
     counts: ComplexCounts,
     layout: StateLayout,
-    findings: ObserverFindings,
+    /// Whether the run counts how often blocks run.
+    counts_blocks: bool,
+    living: HashMap<u32, ImageTotals>,
+    ended: JoinedProfile,
     evidence: Evidence,
     screen: Screen,
     part: Box<[Record; PART_RECORDS + VALUES_MAX]>,
@@ -92,41 +98,66 @@ impl<'o> Consumer<'o> {
     /// The consumer of a run that began at `started`; `blocks` is the number of translated blocks.
     pub(crate) fn new(
         observer: &'o mut dyn Observer,
+        (stream, of_images): (&Stream, BlocksOfImages),
         blocks: Arc<AtomicUsize>,
         started: Instant,
         evidence: Evidence,
     ) -> Consumer<'o> {
-        let (counts, layout) = (observer.complex_counts(), crate::code::state_area::state_layout());
-        let reported = Instant::now();
-        let (findings, screen) = (ObserverFindings::default(), Screen::new());
-        let part = Box::new([Record::default(); PART_RECORDS + VALUES_MAX]);
         Consumer {
+            counts: observer.complex_counts(),
             observer,
-            counts,
-            layout,
-            findings,
+            layout: crate::code::state_area::state_layout(),
+            counts_blocks: *stream != Stream::Nothing,
+            living: HashMap::new(),
+            ended: JoinedProfile::new(of_images),
             evidence,
-            screen,
-            part,
+            screen: Screen::new(),
+            part: Box::new([Record::default(); PART_RECORDS + VALUES_MAX]),
             image: 0,
             blocks,
             started,
-            reported,
+            reported: Instant::now(),
         }
     }
 
-    /// Delivers a message to the observer. After the first forged number no more records are
-    /// delivered.
-    pub(crate) fn take(&mut self, message: &RingMessage) {
+    /// Delivers a message to the observer. If it was a segment, returns its id, so that the program
+    /// can fill it again. After the first forged number nothing more is delivered.
+    pub(crate) fn take(&mut self, message: RingMessage) -> Option<SegmentId> {
+        let delivers = !self.evidence.exists();
         match message {
-            RingMessage::ImageEnded(image) => self.observer.image_ended(*image),
-            RingMessage::Segment(_) if self.evidence.exists() => {}
+            RingMessage::ThreadEnded { image, thread } => {
+                if delivers {
+                    self.observer.thread_ended(image, thread);
+                }
+                None
+            }
+            RingMessage::ImageEnded(number, profile) => {
+                if delivers {
+                    self.image_ended(number, *profile);
+                }
+                None
+            }
             RingMessage::Segment(segment) => {
-                if let Err(forgery) = self.segment(segment) {
+                if let Some(forgery) = delivers.then(|| self.segment(&segment)).and_then(Result::err) {
                     self.evidence.note(forgery);
                 }
+                Some(segment.id)
             }
         }
+    }
+
+    /// Completes the profile of an image that has ended, shows it to the observer, and adds it to
+    /// the profile of the run.
+    fn image_ended(&mut self, number: u32, mut profile: Profile) {
+        let ImageTotals { tally, plain } = self.living.remove(&number).unwrap_or_default();
+        if let Some(forgery) = self.counts_blocks.then(|| profile::too_many(&profile, plain)).flatten() {
+            return self.evidence.note(forgery);
+        }
+        profile::complete(&mut profile, tally);
+        let numbering = self.ended.number(&profile);
+        let image = EndedImage { number, profile: &profile, numbering: &numbering };
+        self.observer.image_ended(&image);
+        self.ended.add(profile, &numbering);
     }
 
     /// Delivers the records of a segment, part by part.
@@ -135,15 +166,16 @@ impl<'o> Consumer<'o> {
             self.observer.image(segment.image);
         }
         self.screen.expect(segment.limits);
+        let totals = self.living.entry(segment.image).or_default();
         let mut at = 0;
         while at < segment.count {
             let room = self.part.len().min(segment.count - at);
             segment.shared.copy_records(segment.offset + at * size_of::<Record>(), &mut self.part[..room]);
             let part = &self.part[..part_len(&self.part[..room])?];
             let plain = self.screen.pass(segment.thread, part)?;
-            *self.findings.plain.entry(segment.image).or_default() += plain as u64;
+            totals.plain += plain as u64;
             if self.counts == ComplexCounts::ByEngine {
-                count_complex(part, segment.image, &self.layout, &mut self.findings.tally);
+                count_complex(part, &self.layout, &mut totals.tally);
             }
             self.observer.records(segment.thread, part);
             at += part.len();
@@ -160,28 +192,27 @@ impl<'o> Consumer<'o> {
         }
     }
 
-    /// The totals, when the run is over.
-    pub(crate) fn findings(self) -> ObserverFindings {
-        self.findings
+    /// The profile of all images, when the run is over.
+    pub(crate) fn profile(self) -> Profile {
+        self.ended.finish()
     }
 }
 
-/// Runs on the observer's thread until the host hangs up.
+/// Runs on the observer's thread until the host hangs up, and returns the run's profile.
 pub(crate) fn observe(
     mut consumer: Consumer,
     incoming: &Receiver<RingMessage>,
     done: &Sender<SegmentId>,
-) -> ObserverFindings {
+) -> Profile {
     loop {
         match incoming.recv_timeout(PERIOD) {
             Ok(message) => {
-                consumer.take(&message);
-                if let RingMessage::Segment(segment) = message {
-                    let _ = done.send(segment.id);
+                if let Some(segment) = consumer.take(message) {
+                    let _ = done.send(segment);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return consumer.findings(),
+            Err(RecvTimeoutError::Disconnected) => return consumer.profile(),
         }
         consumer.report_progress();
     }
@@ -220,7 +251,7 @@ fn next_complex(records: &[Record], at: usize) -> Option<usize> {
 }
 
 /// Adds the loads, stores and repetitions of the complex references in `records` to `tally`.
-fn count_complex(records: &[Record], image: u32, layout: &StateLayout, tally: &mut Tally) {
+fn count_complex(records: &[Record], layout: &StateLayout, tally: &mut ComplexTally) {
     let mut at = 0;
     while let Some(next) = next_complex(records, at) {
         at = next;
@@ -228,7 +259,7 @@ fn count_complex(records: &[Record], image: u32, layout: &StateLayout, tally: &m
         let count = event::group_shape(first).map_or(1, |shape| shape.values());
         let end = (at + count).min(records.len());
         if let Ok(complex) = Complex::decode(&records[at..end]) {
-            let entry = tally.entry((image, first.what >> 8)).or_default();
+            let entry = tally.entry(first.what >> 8).or_default();
             let (loads, stores) = complex.loads_and_stores(layout);
             entry.0 = entry.0.saturating_add(loads);
             entry.1 = entry.1.saturating_add(stores);

@@ -57,8 +57,8 @@ impl Accumulator {
     fn finish(self) -> (Counts, Option<MissCurve>) {
         match self {
             Accumulator::Simulated(simulation) => {
-                let Simulated { images, curve, .. } = simulation.finish();
-                (crate::run::simulation::join(images, |_| (0, 0)), curve)
+                let Simulated { counts, curve, .. } = simulation.finish();
+                (counts, curve)
             }
             Accumulator::Counted(counter) => {
                 (Counts { complex: counter.finish(), ..Counts::default() }, None)
@@ -140,7 +140,7 @@ impl Region {
         profile.cut.clear();
         profile.complex.clear();
         profile.repeats.clear();
-        crate::run::observe::complete(profile, complex);
+        crate::run::complex::complete(profile, complex);
     }
 }
 

@@ -22,13 +22,11 @@ pub enum Grain {
     Opcodes,
     /// By function, source line and opcode.
     LinesAndOpcodes,
-    /// By function, source line and process image.
-    LinesAndImages,
 }
 
 impl Grain {
     fn keeps_lines(self) -> bool {
-        matches!(self, Grain::Lines | Grain::LinesAndOpcodes | Grain::LinesAndImages)
+        matches!(self, Grain::Lines | Grain::LinesAndOpcodes)
     }
 
     fn keeps_opcodes(self) -> bool {
@@ -46,8 +44,6 @@ pub struct Cell {
     pub frame: Option<u32>,
     /// Mnemonic, if it is part of the grain.
     pub opcode: Option<u16>,
-    /// Index into [`Profile::images`]; 0 if it is not part of the grain.
-    pub image: u32,
 }
 
 /// The cells of a tally that is being made.
@@ -60,12 +56,12 @@ pub(super) struct Cells {
     pub(super) all: Vec<(Cell, Counts)>,
     /// By index into [`Profile::instructions`]; [`NONE`] before the instruction's block was looked
     /// up.
-    of_instruction: Vec<u32>,
+    pub(super) of_instruction: Vec<u32>,
     frames: Vec<Option<u32>>,
 }
 
 /// The number of an instruction without a cell.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 impl Cells {
     pub(super) fn new(grain: Grain, profile: &Profile) -> Cells {
@@ -78,13 +74,13 @@ impl Cells {
         self.of_instruction[instruction] != NONE
     }
 
-    /// Looks up the cells of the `wanted` instructions of a block; `what` returns function,
-    /// mnemonic and image of each.
+    /// Looks up the cells of the `wanted` instructions of a block; `what` returns function
+    /// and mnemonic of each.
     pub(super) fn learn(
         &mut self,
         symbols: &mut Symbolizer,
         (profile, block, wanted): (&Profile, &Block, Range<usize>),
-        what: impl Fn(&mut Symbolizer, usize) -> (usize, usize, u32),
+        what: impl Fn(&mut Symbolizer, usize) -> (usize, usize),
         empty: &Counts,
     ) {
         let instructions = &profile.instructions[block.first as usize..][wanted.clone()];
@@ -102,10 +98,9 @@ impl Cells {
             frames.resize(instructions.len(), None);
         }
         for (offset, &frame) in wanted.zip(&frames) {
-            let (function, mnemonic, image) = what(symbols, offset);
+            let (function, mnemonic) = what(symbols, offset);
             let opcode = self.grain.keeps_opcodes().then_some(mnemonic as u16);
-            let image = if self.grain == Grain::LinesAndImages { image } else { 0 };
-            let number = self.number(Cell { function, frame, opcode, image }, empty);
+            let number = self.number(Cell { function, frame, opcode }, empty);
             self.of_instruction[block.first as usize + offset] = number;
         }
         self.frames = frames;

@@ -1,5 +1,10 @@
 //! The profile of a run: every block with its execution count, every site, every module.
 
+mod joined;
+mod known_blocks;
+
+pub(crate) use joined::{BlocksOfImages, JoinedProfile};
+
 use crate::evidence::Forgery;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,7 +23,7 @@ pub struct Module {
 }
 
 /// One instruction of a block.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
     /// Bytes from the block's first address.
     pub offset: u16,
@@ -62,7 +67,13 @@ pub struct Site {
     pub index: u32,
 }
 
-/// The counts of a run.
+/// The counts of a run, or of one process image.
+///
+/// Each exec and each forked child that is followed starts a new image. A block of a file that
+/// several images run is one block of the run: it stands at the addresses of the first image that
+/// ended, and its counts are sums over all images. So the profile of a build grows with the code of
+/// its programs, and not with the number of its processes. A run with a tool is an exception: its
+/// blocks are numbered while they are translated, and each image has blocks of its own.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// Modules seen.
@@ -80,9 +91,42 @@ pub struct Profile {
     pub repeats: Vec<(u32, u64)>,
     /// Loads and stores made by complex references: (site, loads, stores).
     pub complex: Vec<(u32, u64, u64)>,
-    /// For each process image, the index of its first site and of its first block. Each exec and
-    /// each forked child that is followed starts a new image.
-    pub images: Vec<(u32, u32)>,
+}
+
+/// The numbers that the blocks and sites of one image have in the profile of the run.
+#[derive(Clone, Debug)]
+pub struct Numbering(Numbers);
+
+#[derive(Clone, Debug)]
+enum Numbers {
+    /// The image's tables stand in those of the run from these indices on.
+    From { block: u32, site: u32 },
+    /// The numbers in the run by the image's own numbers.
+    Listed { blocks: Vec<u32>, sites: Vec<u32> },
+}
+
+impl Numbering {
+    /// The index into the run's [`Profile::blocks`] of the image's block `own`.
+    ///
+    /// # Panics
+    /// If the image has no such block.
+    pub fn block(&self, own: u32) -> u32 {
+        match &self.0 {
+            Numbers::From { block, .. } => block + own,
+            Numbers::Listed { blocks, .. } => blocks[own as usize],
+        }
+    }
+
+    /// The index into the run's [`Profile::sites`] of the image's site `own`.
+    ///
+    /// # Panics
+    /// If the image has no such site.
+    pub fn site(&self, own: u32) -> u32 {
+        match &self.0 {
+            Numbers::From { site, .. } => site + own,
+            Numbers::Listed { sites, .. } => sites[own as usize],
+        }
+    }
 }
 
 impl Profile {
@@ -117,42 +161,18 @@ pub(crate) fn too_many(profile: &Profile, recorded: u64) -> Option<Forgery> {
     (recorded > made).then_some(Forgery::References(recorded, made))
 }
 
-/// For each image and site: loads, stores, and iterations beyond one per execution.
-pub(crate) type Tally = HashMap<(u32, u32), (u64, u64, u64)>;
+/// What complex references of one image did: (loads, stores, iterations beyond one per execution)
+/// by site.
+pub(crate) type ComplexTally = HashMap<u32, (u64, u64, u64)>;
 
-/// Appends the profile of image number `image` to `all` and renumbers its entries. Adds what
-/// `tally` holds about its complex references.
-pub(crate) fn append(all: &mut Profile, mut profile: Profile, image: u32, tally: &Tally) {
-    let modules = all.modules.len() as u32;
-    let blocks = all.blocks.len() as u32;
-    let first = all.instructions.len() as u32;
-    let sites = all.sites.len() as u32;
-    all.images.push((sites, blocks));
-    profile
-        .blocks
-        .iter_mut()
-        .for_each(|block| (block.module, block.first) = (block.module + modules, block.first + first));
-    profile.sites.iter_mut().for_each(|site| site.block += blocks);
-    join(&mut all.modules, profile.modules);
-    join(&mut all.blocks, profile.blocks);
-    join(&mut all.instructions, profile.instructions);
-    join(&mut all.sites, profile.sites);
-    all.cut.extend(profile.cut.into_iter().map(|(block, retired, times)| (block + blocks, retired, times)));
-    let mut tallied: Vec<_> = tally.iter().filter(|(&(number, _), _)| number == image).collect();
+/// Adds what was tallied of complex references to the profile of their image.
+pub(crate) fn complete(profile: &mut Profile, tally: ComplexTally) {
+    let mut tallied: Vec<_> = tally.into_iter().collect();
     tallied.sort_unstable();
-    for (&(_, site), &(loads, stores, iterations)) in tallied {
+    for (site, (loads, stores, iterations)) in tallied {
         if iterations > 0 {
-            all.repeats.push((site + sites, iterations));
+            profile.repeats.push((site, iterations));
         }
-        all.complex.push((site + sites, loads, stores));
-    }
-}
-
-/// Appends `more` to `all`; an empty `all` takes the table over without a copy.
-fn join<T>(all: &mut Vec<T>, more: Vec<T>) {
-    if all.is_empty() {
-        *all = more;
-    } else {
-        all.extend(more);
+        profile.complex.push((site, loads, stores));
     }
 }

@@ -1,0 +1,183 @@
+//! Finds the block of a profile that equals a block of another image.
+//!
+//! Blocks are equal if they lie at the same place of the same file and have the same instructions
+//! and the same sites. A file that was replaced while the run lasted has other instructions, so its
+//! blocks are told apart although the path is the same. Addresses do not matter where there is a
+//! file: the same library lies elsewhere in another program.
+
+use super::{Block, Instruction, Module, Profile, Site};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// A block with what belongs to it.
+pub(super) struct BlockView<'a> {
+    pub(super) block: &'a Block,
+    pub(super) instructions: &'a [Instruction],
+    pub(super) sites: &'a [Site],
+}
+
+impl BlockView<'_> {
+    /// Whether both are translations of the same instructions, at any address.
+    fn equals(&self, other: &BlockView<'_>) -> bool {
+        let indices = self.sites.iter().map(|site| site.index);
+        self.block.len == other.block.len
+            && self.instructions == other.instructions
+            && indices.eq(other.sites.iter().map(|site| site.index))
+    }
+}
+
+/// The blocks of a profile. Sites are in the order of their blocks.
+pub(super) fn views(profile: &Profile) -> impl Iterator<Item = BlockView<'_>> {
+    debug_assert!(profile.sites.is_sorted_by_key(|site| (site.block, site.index)));
+    let mut rest = profile.sites.as_slice();
+    profile.blocks.iter().zip(0..).map(move |(block, number)| {
+        let own = rest.iter().take_while(|site| site.block == number).count();
+        let (sites, others) = rest.split_at(own);
+        rest = others;
+        BlockView { block, instructions: instructions_of(profile, block), sites }
+    })
+}
+
+fn instructions_of<'a>(profile: &'a Profile, block: &Block) -> &'a [Instruction] {
+    &profile.instructions[block.first as usize..][..block.count as usize]
+}
+
+/// What two modules have in common if their code is the same file's.
+#[derive(PartialEq, Eq, Hash)]
+struct ModuleKey {
+    path: PathBuf,
+    file_offset: u64,
+    bytes: u64,
+    /// Its address, if the code comes from no file.
+    address: Option<u64>,
+}
+
+impl ModuleKey {
+    fn of(module: &Module) -> ModuleKey {
+        let has_file = module.path.is_absolute() || module.path == Path::new("[vdso]");
+        ModuleKey {
+            path: module.path.clone(),
+            file_offset: module.file_offset,
+            bytes: module.end.wrapping_sub(module.start),
+            address: (!has_file).then_some(module.start),
+        }
+    }
+}
+
+/// The end of a chain of blocks.
+const NONE: u32 = u32::MAX;
+
+/// An index of a profile's modules and blocks.
+pub(super) struct KnownBlocks {
+    modules: HashMap<ModuleKey, u32>,
+    /// By module and offset in it, the last block that begins there.
+    last: HashMap<(u32, u64), u32>,
+    /// By block, the block before it that begins at the same place, or [`NONE`].
+    before: Vec<u32>,
+    /// By block, the number of its first site.
+    sites: Vec<u32>,
+    /// The block behind the one that was found last: programs that run again begin as they did
+    /// before, so it is mostly the next one, and need not be looked for.
+    expected: u32,
+}
+
+impl KnownBlocks {
+    /// The index of `profile`.
+    pub(super) fn of(profile: &Profile) -> KnownBlocks {
+        let mut known = KnownBlocks {
+            modules: HashMap::new(),
+            last: HashMap::with_capacity(profile.blocks.len()),
+            before: Vec::with_capacity(profile.blocks.len()),
+            sites: Vec::with_capacity(profile.blocks.len()),
+            expected: 0,
+        };
+        // One image may have mapped the same part of a file twice.
+        let modules: Vec<u32> = profile
+            .modules
+            .iter()
+            .zip(0..)
+            .map(|(module, number)| *known.modules.entry(ModuleKey::of(module)).or_insert(number))
+            .collect();
+        let mut sites = 0;
+        for view in views(profile) {
+            let module = view.block.module as usize;
+            let offset = view.block.ip.wrapping_sub(profile.modules[module].start);
+            known.append(modules[module], offset, sites);
+            sites += view.sites.len() as u32;
+        }
+        known
+    }
+
+    /// The number of the first site of a block.
+    pub(super) fn first_site(&self, block: u32) -> u32 {
+        self.sites[block as usize]
+    }
+
+    /// The number in `profile` of a module of another image, which is added if it is new.
+    pub(super) fn module(&mut self, profile: &mut Profile, module: &Module) -> u32 {
+        *self.modules.entry(ModuleKey::of(module)).or_insert_with(|| {
+            profile.modules.push(module.clone());
+            profile.modules.len() as u32 - 1
+        })
+    }
+
+    /// The number in `profile` of the block that equals `other`, which lies at `offset` in module
+    /// `module`. If there is none, it is added without counts.
+    pub(super) fn block(
+        &mut self,
+        profile: &mut Profile,
+        module: u32,
+        offset: u64,
+        other: &BlockView<'_>,
+    ) -> u32 {
+        let ip = profile.modules[module as usize].start.wrapping_add(offset);
+        let is_expected = profile.blocks.get(self.expected as usize).is_some_and(|expected| {
+            (expected.module, expected.ip) == (module, ip) && self.view(profile, self.expected).equals(other)
+        });
+        let number = match is_expected {
+            true => self.expected,
+            false => self
+                .find(profile, (module, offset), other)
+                .unwrap_or_else(|| self.add(profile, (module, offset), other)),
+        };
+        self.expected = number + 1;
+        number
+    }
+
+    /// The block that begins at `offset` in a module and equals `other`.
+    fn find(&self, profile: &Profile, place: (u32, u64), other: &BlockView<'_>) -> Option<u32> {
+        let known = |number: &u32| *number != NONE;
+        let last = self.last.get(&place).copied();
+        std::iter::successors(last, |&number| Some(self.before[number as usize]).filter(known))
+            .find(|&number| self.view(profile, number).equals(other))
+    }
+
+    /// Adds a block without counts; returns its number.
+    fn add(&mut self, profile: &mut Profile, (module, offset): (u32, u64), other: &BlockView<'_>) -> u32 {
+        let number = profile.blocks.len() as u32;
+        self.append(module, offset, profile.sites.len() as u32);
+        let ip = profile.modules[module as usize].start.wrapping_add(offset);
+        let first = profile.instructions.len() as u32;
+        profile.blocks.push(Block { ip, module, first, executions: 0, taken: 0, ..other.block.clone() });
+        profile.instructions.extend_from_slice(other.instructions);
+        let bias = ip.wrapping_sub(other.block.ip);
+        let moved = |site: &Site| Site { ip: site.ip.wrapping_add(bias), block: number, index: site.index };
+        profile.sites.extend(other.sites.iter().map(moved));
+        number
+    }
+
+    /// A block of the profile with what belongs to it.
+    fn view<'a>(&self, profile: &'a Profile, number: u32) -> BlockView<'a> {
+        let block = &profile.blocks[number as usize];
+        let sites = &profile.sites[self.first_site(number) as usize..];
+        let own = sites.iter().take_while(|site| site.block == number).count();
+        BlockView { block, instructions: instructions_of(profile, block), sites: &sites[..own] }
+    }
+
+    /// Notes the next block, and that its sites begin at `site`.
+    fn append(&mut self, module: u32, offset: u64, site: u32) {
+        let number = self.before.len() as u32;
+        self.before.push(self.last.insert((module, offset), number).unwrap_or(NONE));
+        self.sites.push(site);
+    }
+}

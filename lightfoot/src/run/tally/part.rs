@@ -1,0 +1,161 @@
+//! The counts of one process image, which are a part of a run's.
+//!
+//! A part names blocks and sites of a profile and has nothing but their counts: some 20 bytes for a
+//! block that ran and 70 for a site that missed, so that parts of many processes can be kept until
+//! names are needed. Counts are handed out instruction by instruction; the tables of a whole run
+//! take a faster way ([`tally`](super::tally())), with which tests compare these.
+
+use super::cell::{Cell, NONE};
+use super::{cuts, for_each_complex, retired, Attribution, Counts, Tally};
+use crate::cli::Rep;
+use crate::run::complex::{complex_of, LoadsAndStores, Repeats};
+use instrument::{Numbering, Profile};
+use simulate::{BlockMisses, SiteMisses};
+use std::collections::BTreeMap;
+
+/// The counts of one image. Blocks and sites are indices into the tables of a profile.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// How often blocks ran.
+    executions: Vec<(u32, u64)>,
+    /// As in [`Profile::cut`].
+    cut: Vec<(u32, u32, u64)>,
+    /// As in [`Profile::repeats`].
+    repeats: Repeats,
+    /// As in [`Profile::complex`].
+    complex: LoadsAndStores,
+    /// Misses of sites.
+    pub sites: Vec<(u32, SiteMisses)>,
+    /// Misses of blocks.
+    pub blocks: Vec<(u32, BlockMisses)>,
+}
+
+impl Part {
+    /// The counts of an image under its own numbers, from its profile and its simulation. If there
+    /// is one, complex references are counted by it.
+    pub fn of(profile: &Profile, simulated: Option<&simulate::Counts>) -> Part {
+        let blocks = profile.blocks.iter().zip(0..).filter(|(block, _)| block.executions > 0);
+        let mut part = Part {
+            executions: blocks.map(|(block, number)| (number, block.executions)).collect(),
+            cut: profile.cut.clone(),
+            repeats: profile.repeats.clone(),
+            complex: profile.complex.clone(),
+            ..Part::default()
+        };
+        if let Some(counts) = simulated {
+            (part.complex, part.repeats) = complex_of(&counts.complex);
+            part.sites = filled(&counts.sites);
+            part.blocks = filled(&counts.blocks);
+        }
+        part
+    }
+
+    /// The same counts under the numbers of the run.
+    #[must_use]
+    pub fn renumbered(self, numbers: &Numbering) -> Part {
+        let site = |site| numbers.site(site);
+        let add = |sum: &mut u64, more: u64| *sum += more;
+        let cut = self.cut.into_iter().map(|(block, first_lost, times)| ((block, first_lost), times));
+        let complex = self.complex.into_iter().map(|(site, loads, stores)| (site, (loads, stores)));
+        let block = |block| numbers.block(block);
+        Part {
+            executions: joined(self.executions, block, add),
+            cut: joined(cut, |(block, first_lost)| (numbers.block(block), first_lost), add)
+                .into_iter()
+                .map(|((block, first_lost), times)| (block, first_lost, times))
+                .collect(),
+            repeats: joined(self.repeats, site, add),
+            complex: joined(complex, site, |sum, more| (sum.0, sum.1) = (sum.0 + more.0, sum.1 + more.1))
+                .into_iter()
+                .map(|(site, (loads, stores))| (site, loads, stores))
+                .collect(),
+            sites: joined(self.sites, site, |sum, more| sum.add(&more)),
+            blocks: joined(self.blocks, block, |sum, more| sum.add(&more)),
+        }
+    }
+
+    /// The sum of all counts, `none` at least.
+    pub fn total(&self, profile: &Profile, misses: Option<&Attribution>, rep: Rep, none: Counts) -> Counts {
+        let mut total = none;
+        self.for_each(profile, misses, rep, |_, counts| total.add(counts));
+        total
+    }
+
+    /// The counts by the cells of the run's tally.
+    pub fn cells(
+        &self,
+        profile: &Profile,
+        misses: Option<&Attribution>,
+        rep: Rep,
+        tally: &Tally,
+    ) -> Vec<(Cell, Counts)> {
+        let mut cells: BTreeMap<u32, Counts> = BTreeMap::new();
+        self.for_each(profile, misses, rep, |instruction, counts| {
+            let cell = tally.of_instruction[instruction];
+            debug_assert!(cell != NONE, "what counts in a part counts in the run");
+            cells.entry(cell).or_insert(tally.none).add(counts);
+        });
+        cells.into_iter().map(|(cell, counts)| (tally.cells[cell as usize].0, counts)).collect()
+    }
+
+    /// Calls `add` with counts of instructions, by index into [`Profile::instructions`].
+    fn for_each(
+        &self,
+        profile: &Profile,
+        misses: Option<&Attribution>,
+        rep: Rep,
+        mut add: impl FnMut(usize, &Counts),
+    ) {
+        let cuts = cuts(&self.cut);
+        for &(number, executions) in &self.executions {
+            let block = &profile.blocks[number as usize];
+            let first = block.first as usize;
+            let cuts = cuts.get(&number).map_or(&[][..], Vec::as_slice);
+            for (index, instruction) in
+                profile.instructions[first..][..block.count as usize].iter().enumerate()
+            {
+                add(first + index, &retired(instruction, index, executions, cuts));
+            }
+            add(first, &Counts { blocks: executions, ..Counts::default() });
+        }
+        let of_site = |site: u32| {
+            let site = profile.sites[site as usize];
+            (profile.blocks[site.block as usize].first + site.index) as usize
+        };
+        for_each_complex(profile, &self.repeats, &self.complex, rep, |site, counts| {
+            add(of_site(site), counts);
+        });
+        let Some(Attribution { by_site, by_block, .. }) = misses else { return };
+        for (site, misses) in by_site {
+            add(of_site(*site), &Counts { misses: Some(*misses), ..Counts::default() });
+        }
+        for (block, misses) in by_block {
+            let first = profile.blocks[*block as usize].first as usize;
+            add(first, &Counts { misses: Some(*misses), ..Counts::default() });
+        }
+    }
+}
+
+/// The entries that are not empty, with their indices.
+fn filled<T: Copy + Default + PartialEq>(table: &[T]) -> Vec<(u32, T)> {
+    let entries = table.iter().copied().zip(0..).filter(|(entry, _)| *entry != T::default());
+    entries.map(|(entry, number)| (number, entry)).collect()
+}
+
+/// The entries under other keys, in their order; what has one key is added up.
+fn joined<K: Ord + Copy, T>(
+    entries: impl IntoIterator<Item = (K, T)>,
+    key: impl Fn(K) -> K,
+    add: impl Fn(&mut T, T),
+) -> Vec<(K, T)> {
+    let mut entries: Vec<(K, T)> = entries.into_iter().map(|(own, entry)| (key(own), entry)).collect();
+    entries.sort_by_key(|(key, _)| *key);
+    let mut joined: Vec<(K, T)> = Vec::with_capacity(entries.len());
+    for (key, entry) in entries {
+        match joined.last_mut() {
+            Some((last, sum)) if *last == key => add(sum, entry),
+            _ => joined.push((key, entry)),
+        }
+    }
+    joined
+}
