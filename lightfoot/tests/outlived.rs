@@ -428,7 +428,7 @@ fn a_fault_that_no_instruction_explains_ends_the_run_with_a_sentence() {
         }
         for command in ["count", "cache"] {
             let ran = lightfoot().args([command, "--"]).arg(&program).run();
-            ran.ends_with(125).says("signal 11 in generated code").in_one_line();
+            ran.ends_with(125).says("signal 11 stopped generated code").in_one_line();
         }
     }
 }

@@ -23,6 +23,7 @@ fn followed(bench: &Bench, command: &str, words: &[&str]) -> Option<Value> {
         .arg(&report)
         .arg("--")
         .args(words)
+        .within(bench.path())
         .run();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert_eq!(text(&ran.stdout), text(&native.stdout), "{command} {words:?}: {}", ran.said());
@@ -136,6 +137,7 @@ fn strace_sees_what_it_sees_natively() {
         ["strace", "-f", "-e", "trace=exit_group,execve", "-qq", "-o", "log", "sh", "-c", "true; exit 4"];
     let Some(report) = followed(&bench, "count", &words) else { return };
     warns(&report, "(strace)");
+    // The native run wrote the file first, and this one over it.
     let log = std::fs::read_to_string(bench.join("log")).unwrap();
     assert!(log.contains("exit_group(4)"), "{log}");
 }

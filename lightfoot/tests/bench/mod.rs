@@ -79,6 +79,12 @@ impl Lightfoot {
         self
     }
 
+    /// In a folder of the test, where programs leave files of relative names.
+    pub(crate) fn within(mut self, folder: &Path) -> Self {
+        self.0.current_dir(folder);
+        self
+    }
+
     pub(crate) fn run(mut self) -> Ran {
         let start = Instant::now();
         Ran::new(self.0.output().unwrap(), start)
