@@ -110,8 +110,8 @@ pub(crate) fn run_instrumented(
     Ok(Outcome { exit, interrupted, wall, profile, processes, threads, effort, warnings })
 }
 
-/// Where the run keeps translations. Without a folder, memory serves the processes of the run; a run
-/// that counts the program alone has no use for it.
+/// Where the run keeps translations. Without a folder, memory serves the processes of the run; a
+/// run that counts the program alone has no use for it.
 fn kept_in(options: &Options) -> Option<KeptIn> {
     if !matches!(options.stream, Stream::Counts | Stream::Filtered(_)) {
         return None;

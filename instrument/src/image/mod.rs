@@ -239,8 +239,8 @@ impl Image {
         self.mark(&number::OPENS, u8::from(opens == Opens::Watched));
     }
 
-    /// Restores the translations that a former image of the program has left in `kept_in`, and
-    /// makes this image leave its own there.
+    /// Restores the translations that a former image of the program left in `kept_in`, and makes
+    /// this image leave its own there.
     pub(crate) fn remember(&mut self, kept_in: &KeptIn) {
         let translator = &mut self.translator;
         let headers = Auxiliary::of(self.pid).headers();

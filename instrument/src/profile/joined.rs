@@ -4,7 +4,7 @@
 //! in the profile, it would take tens of megabytes for each process.
 //!
 //! **The idea.** Equal blocks of several images become one block, whose counts are sums. The first
-//! image is taken as it is, and most runs have no other. When a second one ends, blocks get an
+//! image is taken as it is, and most runs have no other. When a second one ends, the blocks get an
 //! index ([`KnownBlocks`]), and from then on only blocks that no image had before are added.
 //!
 //! **Leaves out** counts by image. Observers see the profile of each image before it is added, with

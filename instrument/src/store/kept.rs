@@ -11,6 +11,9 @@
 //! A fault may be the program's own, but it may also come from the file, and a file costs little to
 //! make again. A program that faulted leaves no file, so a program that always faults never runs
 //! kept code. Signals by which users and systems end programs say nothing about the code.
+//!
+//! Translations that are kept in memory for the next process of the same run take the place of the
+//! file, by the same rules; no warning is needed for what the next run does not have.
 
 use super::memory::{MemoryStore, RunTranslations};
 use super::snapshot::{encode, Snapshot};
@@ -98,8 +101,8 @@ pub(crate) struct Origin<'o> {
 }
 
 impl KeptTranslations {
-    /// The place in `kept_in` of a program's translations; `None` if the program has other credentials than the
-    /// host, or will have other addresses in its next run.
+    /// The place in `kept_in` of a program's translations; `None` if the program has other
+    /// credentials than the host, or will have other addresses in its next run.
     pub(crate) fn of(kept_in: &KeptIn, origin: &Origin<'_>) -> Option<KeptTranslations> {
         let credentials = Credentials::of(origin.pid)?;
         if Credentials::own()? != credentials || !has_fixed_addresses(origin.pid) {

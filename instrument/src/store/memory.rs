@@ -1,10 +1,9 @@
 //! Translations kept in the host's memory, which the processes of one run share.
 //!
 //! A shell script runs the same few programs a thousand times. Where no folder is used, the second
-//! process of a program takes over what the first one has left here. All that is said of files holds
-//! for these bytes too: they are restored as a whole, and each module's part is verified before it
-//! is used. **Leaves out** anything on disk, and sharing between processes that live at the same
-//! time.
+//! process of a program takes over what the first one has left here. The rules for files hold for
+//! these bytes too: they are restored as a whole, and each module's part is verified before it is
+//! used. **Leaves out** anything on disk, and sharing between processes that live at the same time.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -50,7 +50,7 @@ impl Part {
         part
     }
 
-    /// Gives the counts of an image the numbers of the run.
+    /// The counts under the numbers of the run.
     #[must_use]
     pub fn renumbered(self, numbers: &Numbering) -> Part {
         let site = |site| numbers.site(site);
