@@ -252,7 +252,8 @@ pub struct Run {
     /// daemons, and count them to their ends
     #[arg(long, requires = "follow_children")]
     pub wait_all: bool,
-    /// Translate the program anew, and keep nothing for its next run [kept in
+    /// Translate the program anew, and keep nothing for its next run; processes that
+    /// --follow-children counts share translations in memory until the run ends [kept in
     /// $LIGHTFOOT_TRANSLATIONS, else in lightfoot/translations of $XDG_CACHE_HOME or ~/.cache;
     /// LIGHTFOOT_TRANSLATIONS=off does the same]
     #[arg(long)]

@@ -45,11 +45,13 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let mut journal = Journal::open(options, "perturbation", extent.seconds())?;
     let (mut curves, mut missing) = (Vec::new(), Vec::new());
     for subject in SUBJECTS {
-        match whole(&shop, subject, &extent, &mut journal) {
-            Ok(curve) => curves.push(curve),
+        // A missing program costs its sentences; any other error ends the study, whose journal keeps
+        // the finished steps.
+        match subject.installed() {
+            Ok(_) => curves.push(whole(&shop, subject, &extent, &mut journal)?),
             Err(error) => {
-                present::tell!("lightfoot: {error:#}");
-                missing.push(format!("{error:#}"));
+                present::tell!("lightfoot: {error}");
+                missing.push(error.to_string());
             }
         }
     }

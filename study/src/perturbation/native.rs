@@ -100,17 +100,18 @@ pub(super) fn native(
 
 /// The metrics that all ways can count: from the rarest on, as long as a run has few calls of them.
 ///
-/// A larger input calls other functions more often, so a run with probes counts first; where probes
-/// are refused, the simulated run's calls decide.
+/// A run with probes counts first: a larger input calls other functions more often, and a function
+/// whose first bytes may be the target of a jump takes no probe, so its column has no sum. Where
+/// there are no probes at all, the simulated run's calls decide.
 fn counted(bench: &Bench, chosen: &[Called], interval_microseconds: u64) -> Vec<String> {
     let all: Vec<String> = chosen.iter().map(|called| called.metric.clone()).collect();
     let known = trace(bench, &MECHANISMS[2], &all, interval_microseconds, 0).ok();
-    let calls = |called: &Called| {
-        let trace = known.as_ref()?;
-        trace.sum(trace.position(&called.metric)?)
+    let calls = |called: &Called| match &known {
+        Some(trace) => trace.sum(trace.position(&called.metric)?),
+        None => Some(called.calls),
     };
     let mut by_calls: Vec<(u64, &String)> =
-        chosen.iter().map(|called| (calls(called).unwrap_or(called.calls), &called.metric)).collect();
+        chosen.iter().filter_map(|called| Some((calls(called)?, &called.metric))).collect();
     by_calls.sort_unstable();
     let mut sum = 0;
     let few = by_calls.into_iter().take_while(|(calls, _)| {

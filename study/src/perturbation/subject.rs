@@ -107,6 +107,19 @@ pub(super) const SUBJECTS: &[Subject] = &[
     },
 ];
 
+impl Subject {
+    /// Where the program is.
+    ///
+    /// # Errors
+    /// When it is not installed: a sentence with the command that installs it.
+    pub(super) fn installed(&self) -> Result<&'static Path> {
+        let Some(installed) = self.places.iter().map(Path::new).find(|place| place.exists()) else {
+            bail!("{} is not installed: apt-get install {}", self.name, self.package);
+        };
+        Ok(installed)
+    }
+}
+
 /// A program with its input, in a folder of its own.
 #[derive(Clone, Debug)]
 pub(super) struct Bench {
@@ -118,11 +131,9 @@ impl Bench {
     /// Copies the program and writes its input.
     ///
     /// # Errors
-    /// When the program is not installed: a sentence with the command that installs it.
+    /// When the program is not installed, or the folder cannot be written to.
     pub(super) fn new(shop: &Path, subject: &'static Subject, size: usize) -> Result<Bench> {
-        let Some(installed) = subject.places.iter().map(Path::new).find(|place| place.exists()) else {
-            bail!("{} is not installed: apt-get install {}", subject.name, subject.package);
-        };
+        let installed = subject.installed()?;
         // Folders have names of one length: the path of the folder stands in the environment of
         // some programs.
         let folder = shop.join(format!("{:.3}-{size:012}", subject.name));
