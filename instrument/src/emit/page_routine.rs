@@ -190,7 +190,7 @@ fn hint_index(code: &mut Assembler, to: Gpr, minus: Gpr, pages: &ResidentPages) 
     code.code().alu_immediate(Alu::And, Size::Dword, to, mask);
 }
 
-/// Finds the least recently used entry; its number is in rcx afterwards. Uses rdx and rdi.
+/// Finds the least recently used entry; its number is in rcx afterwards. Uses rdx, rsi and rdi.
 ///
 /// A program with many misses would spend most of them comparing the times of all entries. So each
 /// group of entries keeps its least time. Times only grow, so that a group's true least time is
@@ -199,37 +199,59 @@ fn hint_index(code: &mut Assembler, to: Gpr, minus: Gpr, pages: &ResidentPages) 
 fn oldest(code: &mut Assembler, pages: &ResidentPages) {
     let again = code.len();
     let groups = (0..pages.groups()).map(|group| in_context(context::RESIDENT_LEAST + 8 * group));
-    least(code, groups);
+    least(code, &[Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI], groups);
     // The low byte of a time is the number of its entry.
     code.code().extend_into(Extend::ZeroByte, Gpr::RDI, Gpr::RCX);
     code.code().alu(Alu::Cmp, Size::Qword, time(Gpr::RDI), Gpr::RCX);
     let known = code.jump_if(Condition::Equal);
-    code.code().alu_immediate(Alu::And, Size::Dword, Gpr::RDI, -(context::RESIDENT_GROUP as i32));
-    least(code, (0..context::RESIDENT_GROUP as i32).map(|entry| time(Gpr::RDI).plus(8 * entry)));
-    // A word is kept for eight times, so a group's first entry is the place of its word in bytes.
-    const { assert!(context::RESIDENT_GROUP == 8) };
-    let group = Memory::at(Gpr::RDI).plus(context::RESIDENT_LEAST as i32).gs();
-    code.code().mov(Size::Qword, group, Gpr::RCX);
+    least_of_group(code);
     let at = code.jump();
     code.patch(at, again);
     let here = code.len();
     code.patch(known, here);
     code.code().mov(Size::Dword, Gpr::RCX, Gpr::RDI);
+    // The entry gets its next time now, which ends the wait of the next miss for this group.
+    code.load(Gpr::RSI.number(), context::PAGE_CLOCK);
+    let next = Memory::at(Gpr::RSI).index(Gpr::RCX, Scale::One).plus(context::PAGE_CLOCK_STEP as i32);
+    code.code().lea(Size::Qword, Gpr::RSI, next);
+    code.code().mov(Size::Qword, time(Gpr::RCX), Gpr::RSI);
+    least_of_group(code);
 }
 
-/// Emits `rcx = the least of the words`. Uses rdx.
-fn least(code: &mut Assembler, words: impl Iterator<Item = Memory>) {
-    // Two registers take turns, so that no comparison waits for the one before.
-    let turns = [Gpr::RCX, Gpr::RDX];
-    for register in turns {
-        code.mov_imm(register.number(), u64::MAX);
-    }
-    for (register, word) in turns.into_iter().cycle().zip(words) {
+/// Emits the comparison of the times of the group whose entry is in rdi, and keeps the least. Uses
+/// rdx and rsi; the group's first entry is in rdi afterwards.
+fn least_of_group(code: &mut Assembler) {
+    // A word is kept for eight times, so a group's first entry is the place of its word in bytes.
+    const { assert!(context::RESIDENT_GROUP == 8) };
+    code.code().alu_immediate(Alu::And, Size::Dword, Gpr::RDI, -(context::RESIDENT_GROUP as i32));
+    let times = (0..context::RESIDENT_GROUP as i32).map(|entry| time(Gpr::RDI).plus(8 * entry));
+    least(code, &[Gpr::RDX, Gpr::RSI], times);
+    let group = Memory::at(Gpr::RDI).plus(context::RESIDENT_LEAST as i32).gs();
+    code.code().mov(Size::Qword, group, Gpr::RDX);
+}
+
+/// Emits the least of the words into the first of `registers`, and changes the others.
+fn least(code: &mut Assembler, registers: &[Gpr], words: impl Iterator<Item = Memory>) {
+    // The registers take turns, so that no comparison waits for the one before.
+    let mut used = 0;
+    for (&register, word) in registers.iter().cycle().zip(words) {
+        if used < registers.len() {
+            code.code().mov_from(Size::Qword, register, word);
+            used += 1;
+            continue;
+        }
         code.code().alu_from(Alu::Cmp, Size::Qword, register, word);
         code.code().mov_if(Condition::Above, Size::Qword, register, word);
     }
-    code.registers(Alu::Cmp, reg::RCX, reg::RDX);
-    code.code().mov_if(Condition::Above, Size::Qword, Gpr::RCX, Gpr::RDX);
+    let mut distance = 1;
+    while distance < used {
+        for first in (0..used - distance).step_by(2 * distance) {
+            let (one, other) = (registers[first], registers[first + distance]);
+            code.registers(Alu::Cmp, one.number(), other.number());
+            code.code().mov_if(Condition::Above, Size::Qword, one, other);
+        }
+        distance *= 2;
+    }
 }
 
 /// Emits the uses of all pages from rax to r8, which hold negated page addresses. Overwrites rcx,
