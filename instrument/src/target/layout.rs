@@ -131,6 +131,11 @@ pub(crate) mod context {
     pub(crate) const PAGE_FLAGS: u32 = 0xe430;
     /// The program's registers while a routine that uses pages runs.
     pub(crate) const PAGE_SAVED: u32 = 0xe438;
+    /// The number of entries of the simulated data TLB that form a group.
+    pub(crate) const RESIDENT_GROUP: u32 = 8;
+    /// For each group of entries, the least of their times when it was last looked for, 8 bytes
+    /// each.
+    pub(crate) const RESIDENT_LEAST: u32 = 0xe4c0;
     /// The ring: `RING_SEGMENTS` segments.
     pub(crate) const RING: u32 = 0x1_0000;
     pub(crate) const RING_SEGMENT_BYTES: u32 = 1 << 20;

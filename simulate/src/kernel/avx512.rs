@@ -82,9 +82,9 @@ impl Vectors for Avx512 {
     }
 
     #[inline(always)]
-    fn fetches(self, what: &[u32; STEP]) -> u32 {
-        let kind = self._mm512_and_si512(cast(*what), self._mm512_set1_epi32(0xf0));
-        u32::from(self._mm512_cmpeq_epi32_mask(kind, self._mm512_set1_epi32((RecordKind::Fetch as i32) << 4)))
+    fn of_kind(self, what: &[u32; STEP], kind: RecordKind) -> u32 {
+        let kinds = self._mm512_and_si512(cast(*what), self._mm512_set1_epi32(0xf0));
+        u32::from(self._mm512_cmpeq_epi32_mask(kinds, self._mm512_set1_epi32((kind as i32) << 4)))
     }
 
     #[inline(always)]

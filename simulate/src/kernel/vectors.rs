@@ -7,7 +7,7 @@ use super::row::Row;
 use crate::limits::TouchLimits;
 use crate::row_map::RowMap;
 use crate::touch::{is_fetch, lanes_mut, TouchStep, Touches, STEP};
-use event::Record;
+use event::{Record, RecordKind};
 
 /// Operations on sixteen touches at once; masks have a bit per touch. The provided versions are
 /// plain code.
@@ -56,7 +56,14 @@ pub(crate) trait Vectors: Copy {
     /// A mask of the touches that are fetches.
     #[inline(always)]
     fn fetches(self, what: &[u32; STEP]) -> u32 {
-        what.iter().enumerate().fold(0, |are, (lane, &what)| are | u32::from(is_fetch(what)) << lane)
+        self.of_kind(what, RecordKind::Fetch)
+    }
+
+    /// A mask of the touches or records of this kind.
+    #[inline(always)]
+    fn of_kind(self, what: &[u32; STEP], kind: RecordKind) -> u32 {
+        let is = |what: u32| (what >> 4) & 15 == kind as u32;
+        what.iter().enumerate().fold(0, |are, (lane, &what)| are | u32::from(is(what)) << lane)
     }
 
     /// A mask of the lanes in which `some` and `others` differ.
