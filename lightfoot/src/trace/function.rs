@@ -128,6 +128,8 @@ impl Targets {
         let metric = format!("{kind}:{named}");
         match named.which {
             Which::All if found.len() == 1 => Ok(vec![(metric, found)]),
+            // Several functions of one name count together, as a user expects who does not know of
+            // the copies. The note says so, because the sum may be unexpected.
             Which::All => {
                 let listed = list(named, &found);
                 let (count, file) = (found.len(), self.file_names(&[file]));
@@ -140,6 +142,8 @@ impl Targets {
                 let name = |one: &Match| format!("{kind}:{}", apart(named, one, &found));
                 Ok(found.iter().map(|one| (name(one), vec![one.clone()])).collect())
             }
+            // An address tells functions of one name apart. It is that of one build: in another, no
+            // function of that name may begin there.
             Which::At(address) => {
                 let at = found.iter().find(|one| one.address == address);
                 let Some(at) = at else {
