@@ -35,6 +35,7 @@ const BOTTOM: f64 = 48.0;
 /// Draws curves.
 pub fn curves(plot: &Curves) -> String {
     let extent = extent(plot.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0)));
+    // A range without an extent, such as that of a single point, is drawn in the middle.
     let place =
         |value: f64, (low, high): (f64, f64)| if high > low { (value - low) / (high - low) } else { 0.5 };
     let x = |value: f64| LEFT + (WIDTH - LEFT - RIGHT) * place(value, extent);
@@ -49,8 +50,12 @@ pub fn curves(plot: &Curves) -> String {
     }
     text(&mut out, (LEFT + (WIDTH - LEFT - RIGHT) / 2.0, HEIGHT - 10.0), "middle", &plot.axes[0]);
     text(&mut out, (LEFT, TOP - 6.0), "middle", &plot.axes[1]);
+    // Names stand at the ends of their curves. They are placed together at last, so that names of
+    // near ends do not overlap.
     let mut ends = Vec::new();
     for (curve, colour) in plot.curves.iter().zip(COLOURS[..7].iter().cycle()) {
+        // A value that is not finite leaves a gap: a line across it would show values that nobody
+        // measured.
         for piece in curve.points.split(|point| !point.1.is_finite()).filter(|piece| !piece.is_empty()) {
             let points: Vec<String> =
                 piece.iter().map(|point| format!("{:.1},{:.1}", x(point.0), y(point.1))).collect();
@@ -59,6 +64,7 @@ pub fn curves(plot: &Curves) -> String {
                 "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\" points=\"{}\"/>",
                 points.join(" ")
             );
+            // Circles show the single values as long as they do not cover the line.
             for point in piece.iter().filter(|_| curve.points.len() < 80) {
                 let _ = writeln!(
                     out,
