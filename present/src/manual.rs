@@ -17,6 +17,7 @@ pub fn manual(page: &CommandHelp, root: &CommandHelp, version: &str) -> String {
 }
 
 fn dated(page: &CommandHelp, root: &CommandHelp, version: &str, date: &str) -> String {
+    // Pages are named like `lightfoot-count`, as `man lightfoot count` looks them up.
     let title = page.named("-");
     let mut out = format!(
         ".TH {} 1 {date} \"{} {version}\" \"User Commands\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n",
@@ -26,6 +27,7 @@ fn dated(page: &CommandHelp, root: &CommandHelp, version: &str, date: &str) -> S
         escaped(page.about.trim_end_matches('.'))
     );
     for (index, usage) in page.usage.iter().enumerate() {
+        // Each form of the usage takes its own line.
         let _ = writeln!(out, "{}.B {}", if index > 0 { ".br\n" } else { "" }, escaped(usage));
     }
     if !page.description.is_empty() {
@@ -44,6 +46,7 @@ fn dated(page: &CommandHelp, root: &CommandHelp, version: &str, date: &str) -> S
             entry(&mut out, &names(option), &sentence(option), &option.choices);
         }
     }
+    // man-pages(7) puts the exit status before the environment, and the references last.
     commands(&mut out, page);
     table(&mut out, "EXIT STATUS", page.statuses);
     table(&mut out, "ENVIRONMENT", &page.environment.concat());
