@@ -92,6 +92,7 @@ fn page(runs: &[Run], effort: Effort) -> String {
     let effort = if effort == Effort::Quick { "quick" } else { "full" };
     let (date, version) = (date::today(), env!("CARGO_PKG_VERSION"));
     let host = host();
+    // The page may run no script and fetch nothing, wherever it is sent.
     let policy = policy::element(&[STYLE], &[]);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n{policy}<meta name=\"viewport\" content=\"width=device-width\">\n\
@@ -102,6 +103,7 @@ fn page(runs: &[Run], effort: Effort) -> String {
     );
     out += "<table>\n<tr><th>study<th>what it answers<th>hold<th>fail<th>depend on layout<th>not measured<th>seconds\n";
     for run in runs {
+        // A study that failed has no claims: its row has zeros here, and its section says why.
         let claims = run.outcome.as_ref().map_or(&[][..], |outcome| &outcome.claims);
         let [holds, fails, depends, unknown] = tally(claims);
         let _ = writeln!(

@@ -132,6 +132,7 @@ fn page(findings: &Findings) -> String {
          `blocked-nt`: operands kept blocked, B transposed; `blocked-nn`: B turned on the way; `plain`: conversion inside the call.\n",
         findings.date, findings.version, findings.effort, findings.kernel
     );
+    // The peers are optional, so a page without them says so rather than look complete.
     if !cfg!(feature = "peers") {
         out += WITHOUT_PEERS;
     }
@@ -146,9 +147,11 @@ fn page(findings: &Findings) -> String {
         out += &format!("\n## {element}\n\n| N | {} | share of peak |\n|---:|", names.join(" | "));
         out += &"---:|".repeat(names.len() + 1);
         let mut sizes: Vec<usize> = rows.iter().map(|row| row.n).collect();
+        // Rows of one N are adjacent, because N is the outer loop of the race.
         sizes.dedup();
         for n in sizes {
             let at = |name: &str| rows.iter().find(|row| row.n == n && row.contestant == name);
+            // A contestant may be missing at some N; its cell is then a hyphen and not a zero.
             let cells: Vec<String> = names
                 .iter()
                 .map(|name| at(name).map_or("-".into(), |row| format!("{:.1}", row.gflops)))

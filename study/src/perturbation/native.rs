@@ -167,11 +167,13 @@ fn measured(mechanism: &Mechanism, metrics: &[String], baseline: &[Trace], trace
     let times: Vec<f64> = traces.iter().map(seconds).collect();
     let first = traces.first();
     let has = |metric: &&String| first.is_some_and(|trace| trace.position(metric).is_some());
+    // A mechanism may not count some metrics; calls and relations are those of the others.
     let present: Vec<&String> = metrics.iter().filter(has).collect();
     let calls = present.iter().filter_map(|&metric| {
         let trace = first?;
         Some((metric.clone(), trace.sum(trace.position(metric)?)?))
     });
+    // The baseline is not compared with itself: it would be undisturbed by definition.
     let compared = match mechanism.name == MECHANISMS[0].name {
         true => Err("it is the baseline".into()),
         false => perturb(baseline, traces, &Options::default())

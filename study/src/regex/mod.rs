@@ -44,8 +44,10 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let folder = workshop()?;
     let (bytes, rounds, counted) = if quick { (64 << 20, 3, 1 << 20) } else { (256 << 20, 7, 4 << 20) };
     let text = corpus::collect(bytes);
+    // The contenders are programs, so the corpus must be in files before any of them runs.
     let texts = Texts::write(folder.path(), &text, counted)?;
     let programs = Programs::new(folder.path()).context("cannot tell where lightfoot itself is")?;
+    // Cycles are those of the time-stamp counter: seconds times its rate.
     let stamp_hertz = cost::stamp_hertz();
     let seconds = FAMILY_SECONDS[usize::from(!quick)];
     let mut journal = Journal::open(options, "regex", seconds * FAMILIES.len() as f64)?;
@@ -55,6 +57,8 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
             journal.step(family.name, seconds, || Ok(row(family, &programs, &texts, rounds, stamp_hertz)))?,
         );
     }
+    // The card comes after the processor's families and is no step of the journal: it is measured
+    // again when a study resumes.
     let card = card::measure(&text, options.effort);
     let findings = Findings {
         schema: 2,

@@ -120,6 +120,8 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let folder = workshop()?;
     let extent = Extent::of(options);
     let mut journal = Journal::open(options, "search-trees", extent.seconds())?;
+    // Each size is one step of the journal, so a study that was interrupted repeats one size at
+    // most.
     let (counted, structural) = counts(&extent, &mut journal, folder.path())?;
     let mut timed = Vec::new();
     for &log in &extent.timed {
@@ -129,6 +131,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
         })?);
     }
     let mut modern = Vec::new();
+    // The race is about today's indexes, so no sentence of the paper depends on it.
     for bytes in modern::sizes(extent.max_bytes) {
         let step = format!("racing indexes of {} KiB", bytes >> 10);
         modern.extend(journal.step::<Vec<modern::Modern>>(&step, racing_seconds(bytes), || {

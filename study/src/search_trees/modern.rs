@@ -127,13 +127,18 @@ fn finish<K: Chained>(
     queries: &[K],
     rounds: Rounds,
 ) -> Vec<Modern> {
+    // The limit of a batch: independent random lines, as many at a time as a batch has queries. Its
+    // answers are meaningless and are not checked.
     let mut limit = Limit::new(bytes, CHUNK);
     contestants.push(Contestant::batches("limit", Answers::Nothing, move |_, out| limit.read(out)));
     let mut figures = race(contestants, keys, queries, rounds);
+    // The limit of latency: a walk in which each line names the next. The first walk warms the
+    // caches and TLBs and is not timed.
     let walk = Limit::new(bytes, 1);
     std::hint::black_box(walk.walk(rounds.latency_queries));
     let start = std::time::Instant::now();
     std::hint::black_box(walk.walk(rounds.latency_queries));
+    // The limit was pushed last, and the race keeps the order of its contestants.
     if let Some(limit) = figures.last_mut() {
         limit.latency_ns = Some(start.elapsed().as_nanos() as f64 / rounds.latency_queries as f64);
     }

@@ -72,6 +72,8 @@ pub(super) fn recovers(findings: &Findings) -> Claim {
         for (index, point) in curve.points.iter().enumerate() {
             for comparison in point.comparisons.iter().filter(|one| one.answer == Answer::Disturbed) {
                 let metrics = [comparison.metrics[0].as_str(), comparison.metrics[1].as_str()];
+                // The search begins at the disturbed point itself, which cannot match: it has one
+                // answer for each comparison.
                 let later = curve.points[index..].iter().find(|later| {
                     later.find(comparison.kind, metrics).is_some_and(|one| one.answer == Answer::Undisturbed)
                 });
@@ -87,6 +89,7 @@ pub(super) fn recovers(findings: &Findings) -> Claim {
             }
         }
     }
+    // If nothing is disturbed anywhere, nothing could recover, and the sentence stays unmeasured.
     let any = findings.curves.iter().any(|curve| curve.points.iter().any(Point::disturbed));
     Claim {
         place: "Section 3.5, Figure 7",
