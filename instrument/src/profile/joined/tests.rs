@@ -1,4 +1,5 @@
-//! Profiles made by hand: the joined profile is held against a plain list of all images' blocks.
+//! Joins profiles that are made by hand, and compares the result with a plain list of all images'
+//! blocks.
 
 use super::*;
 use crate::profile::{Block, Instruction, Module, Site};
