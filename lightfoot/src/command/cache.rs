@@ -1,4 +1,5 @@
-//! `lightfoot cache`: misses in a simulated hierarchy (ATOM's second tool).
+//! `lightfoot cache`: counts the misses of a program in a simulated memory hierarchy. It
+//! corresponds to the second tool of ATOM.
 
 use super::measure::{self, Followed, Measured, Prepared, Simulated};
 use super::thread::OfThread;

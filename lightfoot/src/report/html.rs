@@ -1,10 +1,11 @@
-//! One page that opens offline: totals, time, functions, annotated source, call tree.
+//! One page that opens offline and shows totals, time, functions, annotated source and the call
+//! tree.
 //!
 //! The page consists of three files of this folder and the report's numbers as JSON. Its script
 //! makes rows when they become visible, so a large profile opens at once. Large parts have a
-//! budget: the heaviest lines, the sources that hold them, the contexts with at least a thousandth
-//! of any total; the page says what it omits. **Leaves out** anything that must be fetched, such as
-//! fonts and libraries.
+//! budget: the heaviest lines, the sources that contain them, and the contexts with at least a
+//! thousandth of any total. The page says what it omits. **Leaves out** anything that must be
+//! fetched, such as fonts and libraries.
 
 use super::curve::Point;
 use super::detail::{Detail, Part};

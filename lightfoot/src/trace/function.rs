@@ -1,11 +1,11 @@
 //! Finds the functions and variables that a user's name denotes.
 //!
 //! **What.** A name denotes all functions that have it: all static functions of that name, all
-//! instances of a generic, all overloads, counted together in one metric. `NAME@*` makes a metric
-//! of each, `FILE!NAME` searches one library or source file. **Why this way.** Users who count the
-//! calls of a function do not know how many copies of it the compiler made; a number without some
-//! of the copies would be wrong without any sign of it. **Leaves out** the source file of a global
-//! function: symbol tables state it for local ones only.
+//! instances of a generic, all overloads. One metric counts them together. `NAME@*` makes a metric
+//! of each; `FILE!NAME` searches one library or source file. **Why this way.** Users who count the
+//! calls of a function do not know how many copies of it the compiler made. A number without some
+//! of the copies would be wrong, and nothing would show it. **Leaves out** the source file of a
+//! global function: symbol tables state it for local ones only.
 
 use super::metric::{matches, Named, Which};
 use super::target::{MetricTarget, Scope, Targets};

@@ -1,4 +1,4 @@
-//! Runs a request: refuses metrics that its engine cannot count, and makes the trace.
+//! Runs a request: refuses metrics that the chosen engine cannot count, and records the trace.
 
 use super::launch::{paced_by, withdraw};
 use super::partial::Partial;

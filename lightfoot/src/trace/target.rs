@@ -1,7 +1,7 @@
 //! The targets of metrics: places in the program's files, and in its memory while it runs.
 //!
-//! `lookup.rs` finds the places in files by name. The address of a file is known when the program
-//! maps it; then [`Targets::mapped`] returns addresses of the running program.
+//! `lookup.rs` finds the places in files by name. The address of a file is known only when the
+//! program maps it; then [`Targets::mapped`] returns addresses of the running program.
 
 use super::libraries::by_name;
 use super::metric::Named;

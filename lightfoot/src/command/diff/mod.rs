@@ -1,10 +1,10 @@
-//! `lightfoot diff A B`: the differences of two reports by function or line, and whether the second
-//! one is worse.
+//! `lightfoot diff A B`: shows the differences of two reports by function or line, and decides
+//! whether the second one is worse.
 //!
-//! Rows are matched by name and library, or by file and line; a row of only one report is compared
-//! with 0. Totals are those of the reports without the parts that `--ignore` removes, so that a
-//! report that `--top` shortened still compares. Both reports must have one schema, one command and
-//! one program; otherwise an error names both values.
+//! Rows are matched by name and library, or by file and line; a row that only one report has is
+//! compared with 0. Totals are those of the reports, without the parts that `--ignore` removes. So
+//! reports that `--top` shortened can still be compared. Both reports must have one schema, one
+//! command and one program; otherwise an error names both values.
 
 mod read;
 

@@ -1,9 +1,9 @@
-//! The counts of one process image, which are a part of a run's.
+//! The counts of one process image, which are a part of the counts of a run.
 //!
-//! A part names blocks and sites of a profile and has nothing but their counts: some 20 bytes for a
-//! block that ran and 70 for a site that missed, so that parts of many processes can be kept until
-//! names are needed. Counts are handed out instruction by instruction; the tables of a whole run
-//! take a faster way ([`tally`](super::tally())), with which tests compare these.
+//! A part names blocks and sites of a profile and stores only their counts: some 20 bytes for a
+//! block that ran and 70 for a site that missed. So parts of many processes can be kept until names
+//! are needed. Counts are assigned instruction by instruction. The tables of a whole run use a
+//! faster method ([`tally`](super::tally())), and tests compare the two.
 
 use super::cell::{Cell, NONE};
 use super::{cuts, for_each_complex, retired, Attribution, Counts, Tally};
