@@ -1,4 +1,5 @@
-//! Each word of the translator's own is decoded again, in the manual's syntax.
+//! Decodes each instruction that the translator can write, and compares it with the manual's
+//! syntax.
 
 use super::*;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
