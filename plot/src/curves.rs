@@ -1,4 +1,5 @@
-//! Lines over both axes as they are: correlations may be negative, shares need no logarithm.
+//! Plots of curves over two linear axes, whose values may be negative, such as correlations and
+//! shares.
 
 use crate::svg::{across, names, opening, round_step, text, COLOURS};
 use std::fmt::Write;
@@ -6,16 +7,16 @@ use std::fmt::Write;
 /// A line of a plot.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// At its end.
+    /// The name, written at the end of the curve.
     pub name: String,
-    /// From left to right; a gap where the second is not finite.
+    /// Points from left to right. The curve has a gap where the second value is not finite.
     pub points: Vec<(f64, f64)>,
 }
 
-/// What a plot of curves shows.
+/// The contents of a plot of curves.
 #[derive(Clone, Debug)]
 pub struct Curves {
-    /// Above everything.
+    /// The title, above the plot.
     pub title: String,
     /// Names of the axes.
     pub axes: [String; 2],
@@ -103,7 +104,7 @@ fn ticks((low, high): (f64, f64)) -> Vec<f64> {
     (first..=last).map(|index| index as f64 * step).collect()
 }
 
-/// Without digits that say nothing.
+/// The value with up to four decimal places and no trailing zeros.
 fn shown(value: f64) -> String {
     let text = format!("{value:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -1,4 +1,4 @@
-//! Lines over the tile size. Both axes are logarithmic.
+//! Plots of lines over the tile size. Both axes are logarithmic.
 
 use crate::svg::{across, opening, powers, text, COLOURS};
 use std::fmt::Write;
@@ -6,9 +6,9 @@ use std::fmt::Write;
 /// A line: its name, and a value for each T that has one.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// At its end.
+    /// The name, written at the end of the line.
     pub name: String,
-    /// (T, value above 0).
+    /// Pairs of T and a value; values of 0 and below are not drawn.
     pub points: Vec<(usize, f64)>,
 }
 
@@ -71,7 +71,7 @@ pub fn lines_over(axis: &str, title: &str, unit: &str, lines: &[Line]) -> String
     out + "</svg>\n"
 }
 
-/// `1.5k`, `20M`.
+/// The value with a unit, such as `1.5k` or `20M`.
 fn short(value: f64) -> String {
     let (value, unit) = match value {
         v if v >= 1e9 => (v / 1e9, "G"),
