@@ -1,6 +1,6 @@
-//! Manual pages, in the macros of man(7), from the table that help and completions come from.
+//! Manual pages, in the macros of man(7), from the table that also gives help and completions.
 //!
-//! The date is that of `SOURCE_DATE_EPOCH`, where packagers set it, else today's.
+//! The date is that of `SOURCE_DATE_EPOCH` if packagers set it, and otherwise today's.
 
 use crate::date::{day, today};
 use crate::help::{Choice, CommandHelp, Entry, OptionHelp};

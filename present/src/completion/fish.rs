@@ -1,4 +1,5 @@
-//! fish: one line for each option, under the condition that its command stands before the cursor.
+//! Completions for fish: one line for each option, with the condition that its command stands
+//! before the cursor.
 
 use super::template::{with_names, words};
 use crate::help::{CommandHelp, OptionHelp};
