@@ -1,10 +1,12 @@
-//! `lightfoot study gemm`: multiplication beside other crates (feature `peers`), and OpenBLAS, MKL,
-//! BLIS and BLASFEO where their shared libraries are found.
+//! `lightfoot study gemm`: compares multiplication with other crates (feature `peers`), and with
+//! OpenBLAS, MKL, BLIS and BLASFEO where their shared libraries are found.
 //!
-//! Everything runs in this process on the same numbers, in interleaved passes with the FMA peak
-//! sampled beside every run; the medians of paired ratios are what counts. Libraries are looked for
-//! in the usual places and where `LIGHTFOOT_OPENBLAS`, `LIGHTFOOT_MKL`, `LIGHTFOOT_BLIS` and
-//! `LIGHTFOOT_BLASFEO` say. Deliberately absent: threads of peers that bring their own pool.
+//! Everything runs in this process on the same numbers, in interleaved passes. The FMA peak is
+//! sampled beside every run, and comparisons are medians of paired ratios. Libraries are searched
+//! in the usual places and at the paths in `LIGHTFOOT_OPENBLAS`, `LIGHTFOOT_MKL`, `LIGHTFOOT_BLIS`
+//! and `LIGHTFOOT_BLASFEO`.
+//!
+//! **Leaves out** threads of crates that bring their own thread pool.
 
 use crate::host::dated;
 use crate::journal::Journal;

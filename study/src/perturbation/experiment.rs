@@ -1,9 +1,9 @@
-//! The simulated experiment: calibration, baselines, a point for every number of metrics, and the
+//! The simulated experiment: calibration, baselines, one point for every number of metrics, and the
 //! signals of Figure 5.
 //!
-//! A step of the journal is what takes minutes: one point of one program. When a study is resumed,
-//! the baselines of a program are traced again only if one of its points is missing: traces are
-//! large, and these repeat.
+//! Each step of the journal takes minutes; a typical step is one point of one program. When a study
+//! is resumed, the baselines of a program are traced again only if one of its points is missing.
+//! They are not stored, because traces are large and these runs repeat exactly.
 
 use super::choice::{called, choose};
 use super::extent::Extent;

@@ -1,4 +1,4 @@
-//! Inputs of the programs: made here, the same in every run of the study.
+//! Makes the inputs of the programs. They are the same in every run of the study.
 
 use anyhow::{bail, Result};
 use measure::random::Random;

@@ -1,4 +1,5 @@
-//! The page: Table 1, the paper's sentences, verdicts, controls; and the tables for programs.
+//! Writes the results: a page with Table 1, the paper's sentences, the verdicts and the controls,
+//! and tables for programs.
 
 use super::claim::largest_relation;
 use super::findings::{Answer, Curve, Findings, Kind, Measured, Native, Point, Power};

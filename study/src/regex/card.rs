@@ -1,10 +1,10 @@
-//! The families on a graphics card: text that lives there, and text that comes from the host,
-//! beside what copies reach in the same run.
+//! Searches the families on a graphics card: text that is already on the card, and text that comes
+//! from the host. The rates of plain copies in the same run stand beside them.
 //!
-//! Resident searches are timed by the card's own clock, median of rounds; those from the host by
-//! ours, from pinned memory and from any, the text being copied each time. First matches include
-//! the compilation. Counts must be those of the processor. Without a card there is one line that
-//! says so.
+//! Searches of resident text are timed by the card's clock, and the median of the rounds counts.
+//! Searches from the host are timed by the host's clock and copy the text each time, from pinned
+//! memory and from pageable memory. A first match includes the compilation. The card must count the
+//! lines that the processor counts. Without a card, the page has one line that says so.
 
 use super::family::FAMILIES;
 use crate::options::Effort;

@@ -1,9 +1,10 @@
-//! What an index does today: our planned index and every layout, beside the standard library,
-//! ordsearch and brie-tree, and the limit of one random line per query.
+//! The race of today's indexes: the planned index, every layout, the standard library, ordsearch
+//! and brie-tree. The limit is one random line per query.
 //!
-//! Throughput of batches and latency of dependent queries, interleaved rounds, medians
-//! (`search::race`); `u32` and `u64`, evenly spread and skewed keys. Evenly spread keys are asked
-//! for random numbers, skewed ones for random keys of theirs.
+//! It measures the throughput of batches and the latency of dependent queries, in interleaved
+//! rounds, and reports medians (`search::race`). Keys are `u32` and `u64`, evenly spread or skewed.
+//! Queries of evenly spread keys are random numbers; queries of skewed keys are random keys among
+//! them.
 
 #[cfg(feature = "race")]
 use super::peer::{PeerOfU64, PeersOfU32};

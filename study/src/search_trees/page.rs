@@ -1,4 +1,5 @@
-//! The results as files: one page, a table per part, the figures as plots, everything as JSON.
+//! Writes the results as files: one page, a table for each part, the figures as plots, and
+//! everything as JSON.
 
 use super::counted::{Counted, Trial};
 use super::findings::Findings;

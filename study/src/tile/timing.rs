@@ -1,4 +1,4 @@
-//! Times of the loops and of the kernel for every tile of a grid, and the regret of a choice.
+//! Times the loops and the kernel for every tile of a grid, and computes the regret of a choice.
 
 use matrix::paper::Loop;
 use matrix::race::{Contest, Number};

@@ -1,8 +1,10 @@
-//! The paper's sentences, each held against the program that stands for its benchmark.
+//! Decides for each sentence of the paper whether it holds, on the program that stands for the
+//! benchmark it names.
 //!
-//! What counts as disturbed is the verdict of `measure::perturb`: significant over all layouts, and
-//! a change of .1 or more. Thresholds for the paper's words (small, minimal) are ours and stand in
-//! what was measured. A benchmark whose program is not installed leaves its sentences unmeasured.
+//! A relation is disturbed if `measure::perturb` says so: the change is significant over all
+//! layouts and at least .1. The paper's words "small" and "minimal" have thresholds of this study,
+//! which the text of each claim names. If the program of a benchmark is not installed, its
+//! sentences are not measured.
 
 mod outer;
 
@@ -456,7 +458,7 @@ fn number_of_instructions(findings: &Findings) -> Claim {
     }
 }
 
-/// How far the relation of a software metric that changes most does.
+/// The relation of a software metric that changed most.
 pub(super) fn largest_relation(point: &Point) -> Option<&Relation> {
     point.relations.iter().max_by(|a, b| a.change().abs().total_cmp(&b.change().abs()))
 }

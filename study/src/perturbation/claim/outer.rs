@@ -1,10 +1,11 @@
-//! Sentences about outer perturbation: Figure 7 and what the paper says of it.
+//! Decides the paper's sentences about outer perturbation, which belong to its Figure 7.
 
 use super::super::findings::{Answer, Comparison, Findings, Kind, Point};
 use super::open;
 use crate::outcome::{Claim, Verdict};
 
-/// Outer comparisons of sim-outorder with the largest change of each over all points.
+/// Outer comparisons of sim-outorder: the metric, the lowest change of its correlation over all
+/// points, and whether any point is disturbed.
 fn outer_changes(findings: &Findings) -> Vec<(String, f64, bool)> {
     let Some(curve) = findings.curve("sim-outorder") else { return Vec::new() };
     let Some(first) = curve.points.first() else { return Vec::new() };

@@ -1,8 +1,9 @@
-//! Every sentence of Athanasaki et al. 2006 that states a finding, and whether it holds here.
+//! Decides for every sentence of Athanasaki et al. 2006 that states a finding whether it holds
+//! here.
 //!
-//! Sections 3 and 5 speak of the paper's Xeon, which is simulated ([`simulation`]); section 4
-//! measures it, which another machine can only repeat in kind ([`time`]). A sentence holds when it
-//! holds at every N of the study.
+//! Sections 3 and 5 are about the paper's Xeon, which is simulated ([`simulation`]). Section 4
+//! measures that Xeon, so another machine can repeat only the kind of experiment ([`time`]). A
+//! sentence holds if it holds at every N of the study.
 
 mod simulation;
 mod time;
@@ -117,7 +118,7 @@ mod tests {
         findings
     }
 
-    /// The machine of which every sentence is true.
+    /// Findings of an invented machine on which every sentence of the paper holds.
     fn papers() -> Findings {
         // Up to the best T, misses fall as 1/T; beyond it they are many. Two threads share L1, so
         // their best T is half as large below N = 2,048.

@@ -1,4 +1,5 @@
-//! The sentences of the abstract and of sections 3 and 5: the paper's Xeon, simulated.
+//! Decides the sentences of the abstract and of sections 3 and 5, which are about the paper's
+//! simulated Xeon.
 
 use super::Sentence;
 use crate::outcome::Claim;

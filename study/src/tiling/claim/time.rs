@@ -1,4 +1,5 @@
-//! The sentences of section 4: times of this host, and the shared first level simulated.
+//! Decides the sentences of section 4, by times of this host and by simulation of the shared first
+//! level.
 
 use super::simulation::FITS_L1;
 use super::{tile, Sentence};
