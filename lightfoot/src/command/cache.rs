@@ -1,4 +1,5 @@
-//! `lightfoot cache`: misses in a simulated hierarchy (ATOM's second tool).
+//! `lightfoot cache`: counts the misses of a program in a simulated memory hierarchy. It
+//! corresponds to the second tool of ATOM.
 
 use super::measure::{self, Followed, Measured, Prepared, Simulated};
 use super::thread::OfThread;
@@ -31,6 +32,8 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
     if options.curves && !matches!(options.run.format, Shape::Text | Shape::Json | Shape::Html) {
         anyhow::bail!("--curves has no place in this --format: use text, json or html");
     }
+    // What the options exclude is refused above, before the machine is read; what the machine
+    // cannot do is refused below, before the program runs.
     let hierarchy = Hierarchy::new(&options.hierarchy)?;
     if prepared.by_thread() && !hierarchy.levels.is_plain() {
         anyhow::bail!("--by thread needs LRU, independent levels, no prefetchers and pages of one size");
@@ -38,6 +41,7 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
     let plan = Plan::new(options, &hierarchy)?;
     let Ran { mut outcome, counts, images, threads, predicted, curve, followed } =
         simulate(options, &prepared, &hierarchy, &plan)?;
+    // Complex references that the simulation counted are not in the engine's profile yet.
     complete(&mut outcome.profile, &counts.complex);
     outcome.warnings.extend(hierarchy.warnings.iter().cloned());
     if counts.damaged > 0 {
@@ -159,6 +163,8 @@ fn simulate<'a>(
         let (images, threads) = (None, Vec::new());
         return Ok(Ran { outcome, counts, images, threads, predicted, curve, followed });
     }
+    // Without branches, calls or a region, the simulation takes the stream directly. This is
+    // faster, and it tells images and threads apart, which block-order analysis does not.
     let options = prepared.options(stream);
     let simulation = simulation.with_threads(options.threads);
     let mut simulator = Simulator::new(simulation, prepared.images(Some(hierarchy)));

@@ -268,6 +268,8 @@ impl Prepared<'_> {
 
     fn report(&self, mut measured: Measured<'_>) -> Report {
         let followed = std::mem::take(&mut measured.followed);
+        // The tally sums the counts by place and finds names; everything below arranges what it
+        // found.
         let (mut symbols, calls) = (followed.symbols, followed.calls);
         let outcome = &measured.outcome;
         let attribution = measured.simulated.as_ref().map(Simulated::attribution);
@@ -286,6 +288,7 @@ impl Prepared<'_> {
             simulated.describe(&mut report);
         }
         report.region.clone_from(&self.run.region);
+        // The wall time covers the whole run, so it gives no rate for a region.
         report.instructions_per_s = match self.run.region {
             None => per_second(tally.totals.instructions, report.wall_s),
             Some(_) => None,
@@ -297,6 +300,7 @@ impl Prepared<'_> {
         report.warnings.clone_from(&outcome.warnings);
         report.warnings.extend(followed.warnings);
         report.warnings.extend(stripped(&tally, &symbols));
+        // Annotated formats also show lines, calls, and the parts of single processes.
         if self.run.format.is_annotated() {
             let mut detail = Detail::new(&tally, &symbols);
             if let Some(calls) = &calls {
@@ -311,9 +315,11 @@ impl Prepared<'_> {
             detail.touched = followed.touched;
             report.detail = Some(detail);
         }
+        // Instructions without a known line share one row; the warning says how many they are.
         if self.by.contains(&By::Line) || self.run.format.is_annotated() {
             report.warnings.extend(unknown_lines(&tally));
         }
+        // This may run the program once more, so it comes last.
         self.compare(&mut report);
         report
     }
@@ -389,6 +395,7 @@ fn translations() -> Option<PathBuf> {
 /// A report without counts.
 fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
     let outcome = &measured.outcome;
+    // The fields are named one by one, so that a new field has a value here or does not compile.
     Report {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),

@@ -1,4 +1,4 @@
-//! The commands: each a function from its options to an exit status.
+//! The commands. Each is a function from the options of its command line to an exit status.
 
 mod align;
 mod cache;

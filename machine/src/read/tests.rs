@@ -71,6 +71,7 @@ fn every_error_names_line_and_field() {
         (
             "ways = 12",
             "wayz = 12",
+            // A missing field has no line of its own; the error names that of its table.
             "toy.toml:9: cache.ways: is missing; expected a whole number, 1 or more, or \"full\"",
         ),
         (

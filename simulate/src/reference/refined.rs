@@ -205,11 +205,15 @@ impl NaiveRefined {
         let levels = self.levels.outer.len() + 1;
         let reached = self.bring(asker, address, access, 0, 0);
         missed[..reached].fill(true);
+        // Prefetchers of all levels that the reference reached decide before any line is fetched,
+        // so that none sees what another one has just brought in.
         let mut wanted = Vec::new();
         for number in 0..levels.min(reached + 1) {
             let level = self.level(asker, number);
             let line_bytes = u64::from(level.cache.geometry.line_bytes);
             let next = match level.cache.geometry.prefetch {
+                // A next-line prefetcher follows a miss; a stride prefetcher follows every data
+                // reference that reaches its level.
                 Prefetch::NextLine if number < reached => (level.line(address) + 1).checked_mul(line_bytes),
                 Prefetch::Stride if !asker.fetch => level.stride(site, address),
                 _ => None,
@@ -219,6 +223,7 @@ impl NaiveRefined {
         for (number, next) in wanted {
             let level = self.level(asker, number);
             let line = level.line(next);
+            // A prefetch never leaves the page of 4 KiB: the next page may be mapped anywhere.
             if next / 4096 == address / 4096 && level.cache.find(line, line).is_none() {
                 self.bring(asker, next, Access::Load, number, number);
             }
