@@ -227,10 +227,11 @@ impl Bank {
     fn widen(&mut self) {
         let Rows::Narrow(narrow) = &self.rows else { return };
         let sets = self.maps[0].sets;
-        // A narrow tag is the quotient by the number of sets, and the set is the remainder.
+        // A narrow tag is the inverted quotient by the number of sets, and the set is the
+        // remainder.
         let line = |set: usize, tag: u32| match tag {
             u32::EMPTY => EMPTY,
-            tag => u64::from(tag) * sets + set as u64,
+            tag => u64::from(!tag) * sets + set as u64,
         };
         let rows = narrow.rows.iter().enumerate().map(|(set, row)| Row(row.0.map(|tag| line(set, tag))));
         // The front holds narrow tags. It begins anew, which is exact: empty entries drop nothing.

@@ -20,7 +20,7 @@ pub(super) enum Index {
 
 impl<T: Tag, const LANES: usize> Table<T, LANES> {
     pub(super) fn new(sets: usize, index: Index) -> Table<T, LANES> {
-        Table { rows: vec![Row([T::EMPTY; LANES]); sets], index, front: None }
+        Table { rows: T::rows(sets), index, front: None }
     }
 
     pub(super) fn add_front(&mut self) {
