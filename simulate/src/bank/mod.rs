@@ -233,10 +233,13 @@ impl Bank {
             u32::EMPTY => EMPTY,
             tag => u64::from(!tag) * sets + set as u64,
         };
-        let rows = narrow.rows.iter().enumerate().map(|(set, row)| Row(row.0.map(|tag| line(set, tag))));
+        let mut wide = Table::new(narrow.rows.rows().len(), narrow.index);
+        for (set, (row, new)) in narrow.rows.rows().iter().zip(wide.rows.rows_mut()).enumerate() {
+            *new = Row(row.0.map(|tag| line(set, tag)));
+        }
         // The front holds narrow tags. It begins anew, which is exact: empty entries drop nothing.
-        let front = narrow.front.as_ref().map(|_| Front::new(narrow.rows.len()));
-        self.rows = Rows::Sixteen(Table { rows: rows.collect(), index: narrow.index, front });
+        wide.front = narrow.front.as_ref().map(|_| Front::new(narrow.rows.rows().len()));
+        self.rows = Rows::Sixteen(wide);
     }
 }
 

@@ -24,7 +24,7 @@ mod token;
 mod touch_row;
 mod vectors;
 
-pub(crate) use row::{Row, EMPTY};
+pub(crate) use row::{Row, RowVec, EMPTY};
 pub(crate) use tag::Tag;
 pub(crate) use touch_row::{Enters, EntersWhole, Fill, MayEnter, TouchRow};
 pub(crate) use vectors::{Located, Vectors};

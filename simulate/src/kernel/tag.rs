@@ -4,7 +4,7 @@
 //! number of sets, in 4 bytes with all bits inverted: what is left out is the row itself, and zero
 //! is the tag of an empty lane. A narrow row of 16 ways is one line of the host's cache.
 
-use super::row::{Row, EMPTY};
+use super::row::EMPTY;
 use super::vectors::{Located, Vectors};
 use crate::touch::STEP;
 
@@ -13,8 +13,6 @@ use crate::touch::STEP;
 pub(crate) trait Tag: Copy + Eq {
     /// The tag of an empty lane, which no line has.
     const EMPTY: Self;
-    /// Empty rows of such tags.
-    fn rows<const LANES: usize>(sets: usize) -> Vec<Row<Self, LANES>>;
     /// Writes the tags of lines to `tags`; returns 0 if all of them fit, and another number
     /// otherwise.
     fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [Self; STEP]) -> u32;
@@ -29,10 +27,6 @@ pub(crate) trait Tag: Copy + Eq {
 
 impl Tag for u64 {
     const EMPTY: u64 = EMPTY;
-
-    fn rows<const LANES: usize>(sets: usize) -> Vec<Row<u64, LANES>> {
-        vec![Row([EMPTY; LANES]); sets]
-    }
 
     #[inline(always)]
     fn keep<K: Vectors>(_kernel: K, located: &Located, tags: &mut [u64; STEP]) -> u32 {
@@ -56,10 +50,6 @@ impl Tag for u64 {
 
 impl Tag for u32 {
     const EMPTY: u32 = 0;
-
-    fn rows<const LANES: usize>(sets: usize) -> Vec<Row<u32, LANES>> {
-        bytemuck::zeroed_vec(sets)
-    }
 
     #[inline(always)]
     fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [u32; STEP]) -> u32 {
