@@ -112,6 +112,7 @@ const UNSAFE_FILES: &[&str] = &[
     "matrix/tests/guard.rs",
     "measure/src/counter/perf.rs",
     "measure/src/counter/ring.rs",
+    "simulate/src/kernel/row.rs",
     "simulate/src/kernel/token.rs",
 ];
 

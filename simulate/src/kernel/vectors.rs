@@ -108,12 +108,12 @@ pub(crate) trait Vectors: Copy {
     }
 
     /// Writes narrow tags, and returns a mask of the quotients that do not fit. The largest number
-    /// is `EMPTY`, so it does not fit.
+    /// of 4 bytes, inverted, is `EMPTY`, so it does not fit.
     #[inline(always)]
     fn narrow(self, quotients: &[u64; STEP], tags: &mut [u32; STEP]) -> u32 {
         let mut beyond = 0;
         for lane in 0..STEP {
-            tags[lane] = quotients[lane] as u32;
+            tags[lane] = !(quotients[lane] as u32);
             beyond |= u32::from(quotients[lane] >= u64::from(u32::MAX)) << lane;
         }
         beyond
