@@ -48,8 +48,8 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let mut journal = Journal::open(options, "perturbation", extent.seconds())?;
     let (mut curves, mut missing) = (Vec::new(), Vec::new());
     for subject in SUBJECTS {
-        // A missing program costs its sentences; any other error ends the study, whose journal keeps
-        // the finished steps.
+        // Only the sentences of a missing program stay unmeasured. Any other error ends the study;
+        // its journal keeps the finished steps.
         match subject.installed() {
             Ok(_) => curves.push(whole(&shop, subject, &extent, &mut journal)?),
             Err(error) => {
