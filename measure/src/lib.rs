@@ -74,6 +74,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod align;
+pub mod chase;
 pub mod collector;
 pub mod counter;
 mod error;

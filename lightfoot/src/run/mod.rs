@@ -1,8 +1,8 @@
 //! A run: the program under the engine, the observers of its records, and the attribution of
 //! counts.
 //!
-//! A measurement passes through this folder in one direction. [`hierarchy`] turns a machine into
-//! simulated levels. [`engine`] is the only module that calls `instrument`. While the program runs,
+//! A measurement passes through this folder in one direction. [`named`] finds the machine that an
+//! option names, and [`hierarchy`] turns it into simulated levels. [`engine`] is the only module that calls `instrument`. While the program runs,
 //! [`observe`] receives its records, [`simulation`] simulates them, [`distances`] measures reuse,
 //! and [`block_order`] follows calls, regions and branches. [`images`] notes what each process
 //! counted when it ends. Then [`tally`] turns the profile into counts per function, library, line
@@ -17,6 +17,7 @@ pub mod engine;
 pub mod estimate;
 pub mod hierarchy;
 pub mod images;
+pub mod named;
 pub mod native;
 pub mod observe;
 pub mod simulation;
