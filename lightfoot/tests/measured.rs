@@ -18,13 +18,15 @@ fn doctor_measures_or_says_that_the_machine_is_busy() {
     match ran.status {
         0 => {
             assert!(said.contains("Kept as --machine measured") && kept.is_file(), "{said}");
-            let shown =
-                lightfoot().args(["machines", "measured"]).env("XDG_CACHE_HOME", bench.path()).run();
+            let shown = lightfoot().args(["machines", "measured"]).env("XDG_CACHE_HOME", bench.path()).run();
             let text = String::from_utf8_lossy(&shown.ends_with(0).stdout).into_owned();
             assert!(text.contains("(measured)") && text.contains("measured: a chase: "), "{text}");
         }
         1 => {
-            assert!(said.starts_with("Nothing was measured, and nothing is kept: the machine is busy: "), "{said}");
+            assert!(
+                said.starts_with("Nothing was measured, and nothing is kept: the machine is busy: "),
+                "{said}"
+            );
             assert!(!kept.exists(), "{said}");
         }
         other => panic!("{other}: {}", ran.said()),

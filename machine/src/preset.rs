@@ -67,10 +67,7 @@ pub const PRESETS: &[Preset] = &[
         "Intel Sandy Bridge core with an inclusive 8 MiB last level, stride and next-line prefetchers"
     ),
     preset!("cortex-a53", "Arm Cortex-A53 with 32K/32K first levels that replace at random, and 512K"),
-    preset!(
-        "graviton4",
-        "Arm Neoverse V2 core of an AWS Graviton 4, with the 36 MiB last level of a socket"
-    ),
+    preset!("graviton4", "Arm Neoverse V2 core of an AWS Graviton 4, with the 36 MiB last level of a socket"),
     preset!(
         "m1",
         "Apple M1 performance core, as far as it is public: lines of 128 bytes from the second level on"

@@ -38,7 +38,9 @@ pub(super) fn run(options: &Doctor) -> Result<u8> {
     let measurement = options.measure.then(measured::measure);
     if let (Some(measurement), DoctorFormat::Text) = (&measurement, options.format) {
         print(&measurement.text())?;
-        return measurement.keep();
+        let Some(path) = measurement.keep()? else { return Ok(NEGATIVE) };
+        print(&measured::kept(&path))?;
+        return Ok(0);
     }
     let diagnosis = Diagnosis {
         schema: 1,
@@ -53,7 +55,7 @@ pub(super) fn run(options: &Doctor) -> Result<u8> {
         DoctorFormat::Text => text(&diagnosis),
     })?;
     if let Some(measurement) = &diagnosis.measurement {
-        return measurement.keep();
+        return Ok(if measurement.keep()?.is_some() { 0 } else { NEGATIVE });
     }
     let cannot_run = diagnosis.trials.iter().any(|row| row.state == State::No);
     Ok(if cannot_run { NEGATIVE } else { 0 })

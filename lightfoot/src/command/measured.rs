@@ -7,12 +7,11 @@
 use crate::run::named::{keep, MEASURED};
 use anyhow::Result;
 use machine::{Machine, Origin};
-use measure::chase::{self, Described, Findings, Level, Spread};
+use measure::chase::{self, Described, Findings, Level, Refusal, Spread};
 use present::date::today;
-use present::exit::NEGATIVE;
 use present::terminal::beside;
 use serde::Serialize;
-use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 /// The answer, as JSON has it.
 #[derive(Debug, Serialize)]
@@ -48,17 +47,21 @@ pub(super) fn measure() -> Measurement {
             let described = chase::describe(&Machine::host(), &findings, &today());
             Measurement::of(findings, described)
         }
-        Err(refusal) => Measurement {
+        Err(refusal) => Measurement::refused(&refusal),
+    }
+}
+
+impl Measurement {
+    fn refused(refusal: &Refusal) -> Measurement {
+        Measurement {
             refused: Some(refusal.to_string()),
             findings: None,
             levels: Vec::new(),
             remarks: Vec::new(),
             machine: None,
-        },
+        }
     }
-}
 
-impl Measurement {
     fn of(findings: Findings, described: Described) -> Measurement {
         let Described { machine, levels, remarks } = described;
         let row = |level: Level| Row {
@@ -73,14 +76,12 @@ impl Measurement {
         Measurement { refused: None, findings: Some(findings), levels, remarks, machine: Some(machine) }
     }
 
-    /// Keeps the description, where there is one, and returns the exit status.
+    /// Keeps the description, where there is one; `None` if nothing was measured.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn keep(&self) -> Result<u8> {
-        let Some(machine) = &self.machine else { return Ok(NEGATIVE) };
-        keep(machine)?;
-        Ok(0)
+    pub(super) fn keep(&self) -> Result<Option<PathBuf>> {
+        self.machine.as_ref().map(keep).transpose()
     }
 
     /// The answer for people.
@@ -90,43 +91,51 @@ impl Measurement {
             return beside("", &format!("Nothing was measured, and nothing is kept: {why}."));
         };
         let mut out = beside("", &format!("{} in {:.1} s", machine.description, findings.wall_s));
-        for row in &self.levels {
-            let _ = writeln!(out, "  {:<9} {}", row.name, row.text().trim_end());
-        }
+        out += &Row::line("level", "measured", "reported", "ns", "quartiles", "cycles");
+        out.extend(self.levels.iter().map(Row::text));
         out += &totals(findings);
         for remark in &self.remarks {
-            out += &beside("", remark);
+            out += &beside("- ", remark);
         }
-        let kept = format!("Kept as --machine {MEASURED}; lightfoot machines {MEASURED} shows all of it.");
-        out + &beside("", &kept)
+        out
     }
 }
 
+/// Says where a description was kept.
+pub(super) fn kept(path: &Path) -> String {
+    beside("", &format!("Kept as --machine {MEASURED}, in {}.", path.display()))
+}
+
 impl Row {
+    fn line(name: &str, measured: &str, reported: &str, time: &str, quartiles: &str, cycles: &str) -> String {
+        let line =
+            format!("  {name:<9} {measured:<10} {reported:<20} {time:>7}  {quartiles:<17} {cycles:>7}");
+        line.trim_end().to_owned() + "\n"
+    }
+
     fn text(&self) -> String {
-        let word = if self.reported_origin == Origin::Assumed { "assumed" } else { "reported" };
-        let (size, beside) = match self.measured {
-            None => (self.reported, format!("{word}, not measured")),
-            Some(measure) if measure.agrees => (measure.size, format!("measured, as {word}")),
-            Some(measure) => (measure.size, format!("measured, {} {word}", self.size(self.reported))),
-        };
-        let sign = if self.name.contains("TLB") { "+" } else { "" };
-        let time = self.nanoseconds.zip(self.cycles).map(|(time, cycles)| {
-            let quartiles = format!("({:.2} to {:.2})", time.low, time.high);
-            format!("{sign}{:.2} ns {quartiles}, {cycles:.1} cycles", time.median)
-        });
-        format!("{:>12} {beside:<23} {}", self.size(size), time.unwrap_or_default())
+        let measured = self.measured.map_or("-".into(), |measure| self.size(measure.size));
+        let note = if self.reported_origin == Origin::Assumed { " (assumed)" } else { "" };
+        let reported = self.size(self.reported) + note;
+        // What a TLB costs is added to what a load takes.
+        let sign = if self.is_tlb() { "+" } else { "" };
+        let of = |text: &dyn Fn(Spread) -> String| self.nanoseconds.map_or("-".into(), text);
+        let time = of(&|time| format!("{sign}{:.2}", time.median));
+        let quartiles = of(&|time| format!("{:.2} to {:.2}", time.low, time.high));
+        let cycles = self.cycles.map_or("-".into(), |cycles| format!("{sign}{cycles:.1}"));
+        Row::line(&self.name, &measured, &reported, &time, &quartiles, &cycles)
+    }
+
+    fn is_tlb(&self) -> bool {
+        self.name.contains("TLB")
     }
 
     fn size(&self, size: u64) -> String {
-        if self.name.contains("TLB") {
-            return format!("{size} entries");
-        }
         let kib = size as f64 / 1024.0;
-        if kib >= 1024.0 {
-            format!("{} MiB", kib / 1024.0)
-        } else {
-            format!("{kib} KiB")
+        match self.is_tlb() {
+            true => size.to_string(),
+            false if kib >= 1024.0 => format!("{} MiB", kib / 1024.0),
+            false => format!("{kib} KiB"),
         }
     }
 }
@@ -160,4 +169,45 @@ fn totals(findings: &Findings) -> String {
         ),
     ];
     rows.iter().map(|(name, value)| format!("  {name:<9} {value}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use measure::chase::Measure;
+
+    fn row(name: &str, reported: u64, size: Option<u64>, median: f64) -> Row {
+        let agrees = size == Some(reported);
+        Row {
+            name: name.into(),
+            reported,
+            reported_origin: Origin::Assumed,
+            measured: size.map(|size| Measure { size, begins: size, ends: 2 * size, agrees }),
+            nanoseconds: Some(Spread { low: median, median, high: 2.0 * median }),
+            cycles: Some(4.0 * median),
+        }
+    }
+
+    #[test]
+    fn rows_fit_80_columns_and_say_what_was_reported() {
+        let first = row("L1D", 48 << 10, Some(32 << 10), 1.25).text();
+        assert_eq!(first, "  L1D       32 KiB     48 KiB (assumed)        1.25  1.25 to 2.50          5.0\n");
+        let last = row("L3", 480 << 20, None, 123.456).text();
+        assert!(last.contains(" -          480 MiB (assumed) ") && last.chars().count() <= 81, "{last}");
+        let tlb = row("L2 DTLB", 2048, Some(4096), 1.5).text();
+        assert!(tlb.contains("  4096       2048 (assumed)         +1.50 "), "{tlb}");
+    }
+
+    #[test]
+    fn a_refusal_is_a_sentence() {
+        let busy = Refusal::Busy { why: "so it is".into() };
+        let refused = Measurement::refused(&busy);
+        let said = refused.text().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            said,
+            "Nothing was measured, and nothing is kept: the machine is busy: so it is; measure again when nothing \
+             else runs."
+        );
+        assert!(refused.keep().unwrap().is_none());
+    }
 }

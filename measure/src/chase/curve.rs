@@ -15,7 +15,7 @@
 //!    └──────────────────────────── size
 //! ```
 //!
-//! A riser counts if it ends at least half higher than it began, and if a tread follows it. What
+//! A riser counts if it ends at 1.7 times its begin or higher, and if a tread follows it. What
 //! fits is read in its middle. A curve whose trials disagree, or which falls where it must not, is
 //! refused: then something else used the caches.
 
@@ -23,8 +23,9 @@ use serde::Serialize;
 
 /// Growth of `ln(latency)` by `ln(size)` from which a curve rises.
 const RISING_SLOPE: f64 = 0.4;
-/// A riser ends at least this much above its begin.
-const RISER_RATIO_MIN: f64 = 1.5;
+/// A riser ends at least this much above its begin. What misses of a first-level TLB add to a
+/// second-level cache is less, and the next level of any processor is more.
+const RISER_RATIO_MIN: f64 = 1.7;
 /// Points in a row that do not rise and end a riser.
 const TREAD_POINTS: usize = 3;
 /// A riser over more octaves tells no size.

@@ -91,54 +91,51 @@ impl Described {
     }
 
     fn enter_caches(&mut self, findings: &Findings) {
+        let stairs = &findings.caches;
         let levels: Vec<(String, u64)> =
             self.machine.data_path().map(|cache| (cache.name(), cache.size_bytes)).collect();
-        let sizes: Vec<u64> = levels.iter().map(|(_, size)| *size).collect();
-        let matched = matched(&findings.caches, &sizes);
+        let matches = matched(stairs, &levels.iter().map(|(_, size)| *size).collect::<Vec<_>>());
         for (index, (name, size)) in levels.iter().enumerate() {
+            let found = matches[index];
             let field = format!("cache.{name}.size_bytes");
-            let measured = matched.get(index).map(|riser| measure(riser, *size));
-            let nanoseconds = findings.caches.treads.get(index).map(|tread| tread.nanoseconds);
-            let nanoseconds = nanoseconds.filter(|_| index <= matched.len());
-            let unit = Unit::Bytes;
-            self.enter_level(name, &field, *size, measured, nanoseconds, unit);
-            if let Some(measure) = measured {
+            let nanoseconds = tread_of(&matches, index).and_then(|tread| stairs.treads.get(tread));
+            let nanoseconds = nanoseconds.map(|tread| tread.nanoseconds);
+            let measured = found.map(|found| measure(&found.riser, *size));
+            self.enter_level(name, &field, *size, measured, nanoseconds, Unit::Bytes);
+            if let Some((found, measure)) = found.zip(measured) {
                 self.set_cache(name, measure);
-                self.enter_cache_penalty(name, index, findings);
+                self.enter_cache_penalty(name, found, findings);
             } else {
-                self.remarks.push(unmeasured(name, *size, &findings.caches, findings.largest.bytes, unit));
+                self.remarks.push(unmeasured(name, *size, stairs, findings.largest.bytes, Unit::Bytes));
             }
         }
-        if let Some(riser) = findings.caches.risers.get(sizes.len()) {
+        let taken = |riser: &&Riser| matches.iter().flatten().any(|found| found.riser == **riser);
+        for riser in stairs.risers.iter().filter(|riser| !taken(riser)) {
             let size = Unit::Bytes.text(riser.fits);
-            self.remarks.push(format!("latency rises once more at {size}, where no level is reported"));
+            self.remarks.push(format!("latency rises at {size} too, where no level is reported"));
         }
     }
 
     fn enter_tlbs(&mut self, findings: &Findings) {
-        let found = |level| self.machine.data_tlb(level).map(|tlb| (tlb.name(), u64::from(tlb.entries)));
-        let levels: Vec<(String, u64)> = [1, 2].into_iter().filter_map(found).collect();
-        let sizes: Vec<u64> = levels.iter().map(|(_, entries)| *entries).collect();
-        // A third riser is a cache of the page table.
-        let matched = matched(&findings.tlbs, &sizes);
-        for (index, (name, entries)) in levels.iter().enumerate() {
+        let stairs = &findings.tlbs;
+        let found =
+            |level| self.machine.data_tlb(level).map(|tlb| (level, tlb.name(), u64::from(tlb.entries)));
+        let levels: Vec<(u8, String, u64)> = [1, 2].into_iter().filter_map(found).collect();
+        let matches = matched(stairs, &levels.iter().map(|(.., entries)| *entries).collect::<Vec<_>>());
+        for (index, (level, name, entries)) in levels.iter().enumerate() {
+            let found = matches[index];
             let field = format!("tlb.{name}.entries");
-            let measured = matched.get(index).map(|riser| measure(riser, *entries));
-            let beyond = (index > 0).then(|| added(&findings.tlbs, index - 1)).flatten();
-            self.enter_level(
-                name,
-                &field,
-                *entries,
-                measured,
-                beyond.filter(|_| index <= matched.len()),
-                Unit::Entries,
-            );
-            if let Some(measure) = measured {
-                self.set_tlb(index as u8 + 1, measure);
-                self.enter_tlb_penalty(name, index, findings);
+            // What a first-level TLB costs is part of a load.
+            let tread = tread_of(&matches, index).filter(|tread| *tread > 0);
+            let nanoseconds = tread.and_then(|tread| added(stairs, tread - 1, tread));
+            let measured = found.map(|found| measure(&found.riser, *entries));
+            self.enter_level(name, &field, *entries, measured, nanoseconds, Unit::Entries);
+            if let Some((found, measure)) = found.zip(measured) {
+                self.set_tlb(*level, measure);
+                self.enter_tlb_penalty(name, found, findings);
             } else {
-                let walked = findings.tlbs.treads.last().map_or(0, |tread| tread.to);
-                self.remarks.push(unmeasured(name, *entries, &findings.tlbs, walked, Unit::Entries));
+                let walked = stairs.treads.last().map_or(0, |tread| tread.to);
+                self.remarks.push(unmeasured(name, *entries, stairs, walked, Unit::Entries));
             }
         }
     }
@@ -203,16 +200,16 @@ impl Described {
     }
 
     /// What a miss adds: the next tread above this one, in cycles of the core.
-    fn enter_cache_penalty(&mut self, name: &str, index: usize, findings: &Findings) {
-        let Some(cycles) = added_cycles(&findings.caches, index, findings) else { return };
+    fn enter_cache_penalty(&mut self, name: &str, found: Match, findings: &Findings) {
+        let Some(cycles) = added_cycles(&findings.caches, found, findings) else { return };
         let Some(cache) = self.machine.caches.iter_mut().find(|cache| cache.name() == name) else { return };
         cache.penalty_cycles = Some(cycles);
         let note = "a chase: the next level's latency less this one's, in cycles of the core's clock";
         self.note(format!("cache.{name}.penalty_cycles"), note.into());
     }
 
-    fn enter_tlb_penalty(&mut self, name: &str, index: usize, findings: &Findings) {
-        let Some(cycles) = added_cycles(&findings.tlbs, index, findings) else { return };
+    fn enter_tlb_penalty(&mut self, name: &str, found: Match, findings: &Findings) {
+        let Some(cycles) = added_cycles(&findings.tlbs, found, findings) else { return };
         let page_bytes = self.machine.base_page_bytes();
         let wanted = |tlb: &&mut Tlb| tlb.name() == name && tlb.translates(page_bytes);
         let Some(tlb) = self.machine.tlbs.iter_mut().find(wanted) else { return };
@@ -257,18 +254,47 @@ fn rounded(number: f64) -> f64 {
     (number * 100.0).round() / 100.0
 }
 
-/// The risers of the levels of these sizes, up to the first that is too soft to tell a size or
-/// belongs to another level.
-fn matched(stairs: &Stairs, sizes: &[u64]) -> Vec<Riser> {
+/// The riser of a level, and the treads on both sides of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Match {
+    riser: Riser,
+    inside: usize,
+    outside: usize,
+}
+
+/// For each level of these sizes its riser. A riser that agrees with the level is its own, and those
+/// before it are no level's: misses of TLBs make such ones. Else the next riser is, if it is steep
+/// and not nearer to another level.
+fn matched(stairs: &Stairs, sizes: &[u64]) -> Vec<Option<Match>> {
     let octaves = |riser: &Riser, size: u64| (riser.fits as f64 / size as f64).log2().abs();
-    let is_own = |(index, riser): &(usize, &Riser)| {
-        let own = octaves(riser, sizes[*index]);
-        let others = sizes.iter().enumerate().filter(|(other, _)| other != index);
-        let nearer = others.map(|(_, size)| octaves(riser, *size)).fold(f64::INFINITY, f64::min);
-        riser.is_steep() && own < nearer + NEARER_OCTAVES
+    let is_own = |riser: &Riser, index: usize| {
+        let others = sizes.iter().enumerate().filter(|(other, _)| *other != index);
+        let nearest = others.map(|(_, size)| octaves(riser, *size)).fold(f64::INFINITY, f64::min);
+        octaves(riser, sizes[index]) < nearest + NEARER_OCTAVES
     };
-    let pairs = stairs.risers.iter().take(sizes.len()).enumerate();
-    pairs.take_while(is_own).map(|(_, riser)| *riser).collect()
+    let mut first = 0;
+    let mut all = Vec::new();
+    for (index, size) in sizes.iter().enumerate() {
+        let left = &stairs.risers[first..];
+        let agrees = left.iter().position(|riser| riser.is_steep() && riser.agrees_with(*size));
+        let next = || left.first().filter(|riser| riser.is_steep() && is_own(riser, index)).map(|_| 0);
+        let found = agrees.or_else(next).map(|place| first + place);
+        all.push(found.map(|place| Match { riser: stairs.risers[place], inside: first, outside: place + 1 }));
+        first = found.map_or(first, |place| place + 1);
+    }
+    all
+}
+
+/// The tread of a level: that of its match, or the one behind the last match if no level outside
+/// has one.
+fn tread_of(matches: &[Option<Match>], index: usize) -> Option<usize> {
+    let behind = || {
+        let is_last = matches[index..].iter().all(Option::is_none);
+        let next_to = index == 0 || matches[index - 1].is_some();
+        let tread = matches[..index].last().copied().flatten().map_or(0, |found| found.outside);
+        (is_last && next_to).then_some(tread)
+    };
+    matches[index].map(|found| found.inside).or_else(behind)
 }
 
 fn measure(riser: &Riser, reported: u64) -> Measure {
@@ -289,15 +315,15 @@ fn unmeasured(name: &str, reported: u64, stairs: &Stairs, walked: u64, unit: Uni
     }
 }
 
-/// How much higher the tread behind a riser is than the one before.
-fn added(stairs: &Stairs, index: usize) -> Option<Spread> {
-    let (inner, outer) = (stairs.treads.get(index)?.nanoseconds, stairs.treads.get(index + 1)?.nanoseconds);
+/// How much higher an outer tread is than an inner one.
+fn added(stairs: &Stairs, inside: usize, outside: usize) -> Option<Spread> {
+    let (inner, outer) = (stairs.treads.get(inside)?.nanoseconds, stairs.treads.get(outside)?.nanoseconds);
     let beyond = |time: f64| (time - inner.median).max(0.0);
     Some(Spread { low: beyond(outer.low), median: beyond(outer.median), high: beyond(outer.high) })
 }
 
-fn added_cycles(stairs: &Stairs, index: usize, findings: &Findings) -> Option<u32> {
-    Some((added(stairs, index)?.median / findings.cycle_ns.median).round() as u32)
+fn added_cycles(stairs: &Stairs, found: Match, findings: &Findings) -> Option<u32> {
+    Some((added(stairs, found.inside, found.outside)?.median / findings.cycle_ns.median).round() as u32)
 }
 
 /// The largest divisor of `number` that is at most `ways`.

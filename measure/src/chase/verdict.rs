@@ -161,21 +161,22 @@ fn without_caches(pages: &[Point], packed: &[Point]) -> Vec<Point> {
     pages.iter().zip(packed).map(of_tlbs).collect()
 }
 
-/// The stairs that all rounds have. Rounds that differ in one of the first `sure` risers are no
-/// measurement; a riser further out is left out.
+/// The stairs that the rounds agree on: risers that most rounds have, at sizes that overlap in all
+/// that have them. Rounds that contradict each other about one of the first `sure` risers are no
+/// measurement; a riser further out is left out, with all behind it.
 fn agreed(rounds: &[Stairs], sure: usize) -> Result<Stairs, String> {
-    let first = rounds.first().ok_or("no round was made")?;
     let most = rounds.iter().map(|round| round.risers.len()).max().unwrap_or(0);
     let mut risers = Vec::new();
     for index in 0..most {
         let found: Vec<Riser> = rounds.iter().filter_map(|round| round.risers.get(index).copied()).collect();
         let (begins, ends) = (found.iter().map(|riser| riser.begins), found.iter().map(|riser| riser.ends));
         let overlap = begins.clone().max() < ends.clone().min();
-        if found.len() < rounds.len() || !overlap {
-            if index < sure {
-                let sizes: Vec<String> = found.iter().map(|riser| riser.fits.to_string()).collect();
-                return Err(format!("rounds disagree about level {} ({})", index + 1, sizes.join(", ")));
-            }
+        if !overlap && index < sure {
+            let sizes: Vec<String> = found.iter().map(|riser| riser.fits.to_string()).collect();
+            return Err(format!("rounds disagree about level {} ({})", index + 1, sizes.join(", ")));
+        }
+        // A round in which something else ran may have lost a riser.
+        if !overlap || found.len() * 2 <= rounds.len() {
             break;
         }
         let mut fits: Vec<u64> = found.iter().map(|riser| riser.fits).collect();
@@ -183,24 +184,29 @@ fn agreed(rounds: &[Stairs], sure: usize) -> Result<Stairs, String> {
         let (begins, ends) = (begins.min().unwrap_or(0), ends.max().unwrap_or(0));
         risers.push(Riser { begins, fits: fits[fits.len() / 2], ends });
     }
-    let mut treads = Vec::new();
-    for index in 0..=risers.len() {
-        let found: Vec<Tread> = rounds.iter().map(|round| round.treads[index]).collect();
-        let medians: Vec<f64> = found.iter().map(|tread| tread.nanoseconds.median).collect();
-        let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = medians.iter().copied().fold(0.0, f64::max);
-        if most > ROUND_RATIO_MAX * least && index < sure {
-            return Err(format!("a load from level {} takes {least:.1} to {most:.1} ns", index + 1));
-        }
-        let median = Spread::of(&medians).map_or(least, |spread| spread.median);
-        let low = found.iter().map(|tread| tread.nanoseconds.low).fold(f64::INFINITY, f64::min);
-        let high = found.iter().map(|tread| tread.nanoseconds.high).fold(0.0, f64::max);
-        treads.push(Tread { nanoseconds: Spread { low, median, high }, ..found[0] });
-    }
+    let treads =
+        (0..=risers.len()).map(|index| agreed_tread(rounds, index, sure)).collect::<Result<_, _>>()?;
     let left_out = rounds.iter().filter_map(|round| round.risers.get(risers.len())).map(|riser| riser.begins);
     let unsettled = rounds.iter().filter_map(|round| round.unsettled_from);
-    let unsettled_from = left_out.chain(unsettled).min().or(first.unsettled_from);
+    let outer = risers.last().map_or(0, |riser| riser.ends);
+    let unsettled_from = left_out.chain(unsettled).filter(|from| *from >= outer).min();
     Ok(Stairs { treads, risers, unsettled_from })
+}
+
+/// A tread of all rounds that have it.
+fn agreed_tread(rounds: &[Stairs], index: usize, sure: usize) -> Result<Tread, String> {
+    let found: Vec<Tread> = rounds.iter().filter_map(|round| round.treads.get(index).copied()).collect();
+    let first = found.first().ok_or("no round was made")?;
+    let medians: Vec<f64> = found.iter().map(|tread| tread.nanoseconds.median).collect();
+    let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = medians.iter().copied().fold(0.0, f64::max);
+    if most > ROUND_RATIO_MAX * least && index < sure {
+        return Err(format!("a load from level {} takes {least:.1} to {most:.1} ns", index + 1));
+    }
+    let median = Spread::of(&medians).map_or(least, |spread| spread.median);
+    let low = found.iter().map(|tread| tread.nanoseconds.low).fold(f64::INFINITY, f64::min);
+    let high = found.iter().map(|tread| tread.nanoseconds.high).fold(0.0, f64::max);
+    Ok(Tread { nanoseconds: Spread { low, median, high }, ..*first })
 }
 
 /// The first distance at which a pair of loads takes two lines.

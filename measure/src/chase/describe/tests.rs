@@ -124,7 +124,9 @@ fn a_riser_of_another_level_is_taken_for_none() {
     // The second level's riser was missed, so the third one's stands in its place.
     let described = describe(&reported(), &findings(&[48 << 10, 32 << 20], &[96, 2048]), "today");
     assert_eq!(described.machine.data_cache(2).unwrap().size_bytes, 2 << 20);
-    assert!(described.levels[1].measured.is_none() && described.levels[2].measured.is_none());
+    let [_, second, third, ..] = &described.levels[..] else { panic!("{:?}", described.levels) };
+    assert!(second.measured.is_none() && second.nanoseconds.is_none(), "{second:?}");
+    assert!(third.measured.is_some_and(|measure| measure.agrees), "{third:?}");
     // A riser over three octaves tells nothing either.
     let mut soft = findings(&[48 << 10, 2 << 20, 32 << 20], &[96, 2048]);
     soft.caches.risers[1] = Riser { begins: 1 << 20, fits: 2 << 20, ends: 8 << 20 };
@@ -137,7 +139,21 @@ fn a_level_that_nobody_reports_is_said() {
     let mut reported = reported();
     reported.caches.retain(|cache| cache.level < 3);
     let described = describe(&reported, &findings(&[48 << 10, 2 << 20, 32 << 20], &[96, 2048]), "today");
-    assert_eq!(described.remarks, ["latency rises once more at 32 MiB, where no level is reported"]);
+    assert_eq!(described.remarks, ["latency rises at 32 MiB too, where no level is reported"]);
+}
+
+#[test]
+fn a_rise_within_a_level_that_the_next_riser_confirms_is_no_size() {
+    // Misses of a TLB within the second level, as on a host that backs large pages by small ones.
+    let mut found = findings(&[48 << 10, 2 << 20, 32 << 20], &[96, 2048]);
+    found.caches = stairs(&[1.25, 4.0, 8.0, 25.0, 100.0], &[48 << 10, 768 << 10, 2 << 20, 32 << 20]);
+    let described = describe(&reported(), &found, "today");
+    assert_eq!(described.remarks, ["latency rises at 768 KiB too, where no level is reported"]);
+    let measured: Vec<u64> = described.levels[..3].iter().map(|level| level.measured.unwrap().size).collect();
+    assert_eq!(measured, [48 << 10, 2 << 20, 32 << 20]);
+    assert_eq!(described.levels[1].nanoseconds, Some(spread(4.0)));
+    // (25 − 4) ns in cycles of a quarter of a nanosecond.
+    assert_eq!(described.machine.data_cache(2).unwrap().penalty_cycles, Some(84));
 }
 
 #[test]

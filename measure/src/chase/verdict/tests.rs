@@ -89,6 +89,17 @@ fn rounds_that_disagree_about_the_last_level_leave_it_out() {
 }
 
 #[test]
+fn a_riser_that_one_round_has_lost_is_believed_and_one_that_two_have_is_not() {
+    let mut sweeps = sweeps();
+    let lost = [CACHES[0], CACHES[1], (u64::MAX, 25.0)];
+    sweeps.rounds[1] = round(&lost);
+    assert_eq!(fits(&findings(&sweeps).unwrap().caches), [48 << 10, 2 << 20, 32 << 20]);
+    sweeps.rounds[2] = round(&lost);
+    let found = findings(&sweeps).unwrap().caches;
+    assert_eq!((fits(&found), found.unsettled_from), (vec![48 << 10, 2 << 20], Some(32 << 20)));
+}
+
+#[test]
 fn a_curve_of_noise_is_refused_with_its_reason() {
     let mut noisy = sweeps();
     for (index, point) in noisy.rounds[0].lines.iter_mut().enumerate() {
