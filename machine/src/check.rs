@@ -58,8 +58,9 @@ impl Machine {
     }
 
     /// A first level has no inner level, so it is neither inclusive nor exclusive. An inclusive
-    /// level holds no less than each level inside. An exclusive level is filled by the next inner level: their lines have equal lengths, the inner level
-    /// allocates for stores, and the exclusive one neither bypasses nor prefetches.
+    /// level holds no less than each level inside. An exclusive level is filled by the next inner
+    /// level: their lines have equal lengths, the inner level allocates for stores, and the
+    /// exclusive one neither bypasses nor prefetches.
     fn check_inclusion(&self) -> Result<(), Error> {
         for cache in self.caches.iter().filter(|cache| cache.behaviour.inclusion != Inclusion::Independent) {
             let field = |name: &str| format!("cache.{}.{name}", cache.name());

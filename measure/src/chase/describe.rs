@@ -262,9 +262,9 @@ struct Match {
     outside: usize,
 }
 
-/// For each level of these sizes its riser. A riser that agrees with the level is its own, and those
-/// before it are no level's: misses of TLBs make such ones. Else the next riser is, if it is steep
-/// and not nearer to another level.
+/// For each level of these sizes its riser. A riser that agrees with the level is its own, and
+/// those before it are no level's: misses of TLBs make such ones. Else the next riser is, if it is
+/// steep and not nearer to another level.
 fn matched(stairs: &Stairs, sizes: &[u64]) -> Vec<Option<Match>> {
     let octaves = |riser: &Riser, size: u64| (riser.fits as f64 / size as f64).log2().abs();
     let is_own = |riser: &Riser, index: usize| {
