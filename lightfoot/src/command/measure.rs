@@ -399,7 +399,7 @@ fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
         instructions_per_s: None,
         native_wall_s: None,
         slowdown: None,
-        engine: engine(&outcome.effort),
+        engine: engine(&outcome.stats),
         totals: Default::default(),
         cycles: None,
         write_backs: None,
