@@ -6,7 +6,7 @@ use std::ffi::OsString;
 /// The simulated machine.
 #[derive(Clone, Debug, Default, Args)]
 pub struct MachineOptions {
-    /// Machine to simulate: `host`, `measured` (by `lightfoot doctor --measure`), a name that
+    /// Machine to simulate: `host`, `measured` (the host as doctor measured it), a name that
     /// `lightfoot machines` lists, or a TOML file
     #[arg(long, value_name = "host|measured|PRESET|FILE", default_value = "host")]
     pub machine: OsString,

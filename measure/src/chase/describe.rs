@@ -109,8 +109,8 @@ impl Described {
                 self.remarks.push(unmeasured(name, *size, stairs, findings.largest.bytes, Unit::Bytes));
             }
         }
-        let taken = |riser: &&Riser| matches.iter().flatten().any(|found| found.riser == **riser);
-        for riser in stairs.risers.iter().filter(|riser| !taken(riser)) {
+        let taken = |riser: &Riser| matches.iter().flatten().any(|found| found.riser == *riser);
+        for riser in stairs.risers.iter().filter(|riser| riser.is_steep() && !taken(riser)) {
             let size = Unit::Bytes.text(riser.fits);
             self.remarks.push(format!("latency rises at {size} too, where no level is reported"));
         }
@@ -306,6 +306,12 @@ fn measure(riser: &Riser, reported: u64) -> Measure {
 /// Why a level has no measured size.
 fn unmeasured(name: &str, reported: u64, stairs: &Stairs, walked: u64, unit: Unit) -> String {
     let (reported, walked) = (unit.text(reported), unit.text(walked));
+    if let Some(soft) = stairs.risers.iter().find(|riser| !riser.is_steep()) {
+        let (begins, ends) = (unit.text(soft.begins), unit.text(soft.ends));
+        return format!(
+            "{name}: not measured, stays {reported}: latency rises slowly from {begins} to {ends}"
+        );
+    }
     match stairs.unsettled_from {
         Some(from) => format!(
             "{name}: not measured, stays {reported}: latency rises from {} on without an end up to {walked}",

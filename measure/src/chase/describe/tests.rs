@@ -132,6 +132,8 @@ fn a_riser_of_another_level_is_taken_for_none() {
     soft.caches.risers[1] = Riser { begins: 1 << 20, fits: 2 << 20, ends: 8 << 20 };
     let described = describe(&reported(), &soft, "today");
     assert!(described.levels[0].measured.is_some() && described.levels[1].measured.is_none());
+    let slowly = "L2: not measured, stays 2 MiB: latency rises slowly from 1 MiB to 8 MiB";
+    assert_eq!(described.remarks, [slowly]);
 }
 
 #[test]
