@@ -90,12 +90,15 @@
 //! | `xeon-dp` | 2.8 GHz Xeon DP with penalties | Athanasaki et al. 2006, Table 1 |
 //! | `cachegrind` | 32K/32K/8M, lines of 64 bytes | published comparisons; KCachegrind's costs |
 //! | `skylake-sp`, `ice-lake-sp`, `sapphire-rapids` | Intel server cores | Intel's manual |
+//! | `emerald-rapids` | Intel server core | Intel's manual for its core; published sizes |
 //! | `granite-rapids` | Intel server core | CPUID of a Xeon 6; Intel's manual for the TLBs |
 //! | `zen4`, `zen4-victim` | AMD Zen 4; with a victim last level | CPUID of a Ryzen 7 7700X |
 //! | `zen5` | AMD Zen 5 | CPUID of family 1Ah |
 //! | `sandy-bridge` | inclusive last level, prefetchers | notes on Intel's manual |
 //! | `cortex-a53` | Arm, first levels that replace at random | Arm DDI 0500 |
+//! | `graviton4` | Arm Neoverse V2 | what Linux reports there; TLBs assumed |
 //! | `m1` | Apple performance core, lines of 128 bytes | system report, measurements |
+//! | `m2` | its successor, 16 MiB second level | published sizes; the rest assumed |
 //!
 //! Each preset is a commented file in `machines/`, and each of its values says where it comes from.
 //!

@@ -6,8 +6,9 @@ use std::ffi::OsString;
 /// The simulated machine.
 #[derive(Clone, Debug, Default, Args)]
 pub struct MachineOptions {
-    /// Machine to simulate: `host`, a name that `lightfoot machines` lists, or a TOML file
-    #[arg(long, value_name = "host|PRESET|FILE", default_value = "host")]
+    /// Machine to simulate: `host`, `measured` (the host as doctor measured it), a name that
+    /// `lightfoot machines` lists, or a TOML file
+    #[arg(long, value_name = "host|measured|PRESET|FILE", default_value = "host")]
     pub machine: OsString,
     /// First-level instruction cache, e.g. 32K,8,64; then any of: lru fifo plru random, next-line
     /// stride, inclusive exclusive

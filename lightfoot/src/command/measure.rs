@@ -12,6 +12,7 @@ use crate::run::calls::Calls;
 use crate::run::engine::{self, exit_signal, exit_status};
 use crate::run::hierarchy::Hierarchy;
 use crate::run::images::{Images, Kept};
+use crate::run::named::cache_folder;
 use crate::run::native;
 use crate::run::tally::{tally, Attribution, Counts, Grain, Tally};
 use anyhow::Result;
@@ -377,19 +378,13 @@ impl Prepared<'_> {
     }
 }
 
-/// The folder in which translations are kept for later runs, by the XDG base directory
-/// specification.
+/// The folder in which translations are kept for later runs.
 fn translations() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(own) = named("LIGHTFOOT_TRANSLATIONS") {
         return (own != "off").then(|| own.into());
     }
-    let absolute = |path: PathBuf| Some(path).filter(|path| path.is_absolute());
-    let cache = named("XDG_CACHE_HOME").and_then(|path| absolute(path.into()));
-    // A home directory that does not exist is not created.
-    let home = || named("HOME").map(PathBuf::from).filter(|home| home.is_dir());
-    let cache = cache.or_else(|| home().and_then(|home| absolute(home.join(".cache"))))?;
-    Some(cache.join("lightfoot").join("translations"))
+    Some(cache_folder()?.join("translations"))
 }
 
 /// A report without counts.

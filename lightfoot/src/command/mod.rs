@@ -13,6 +13,7 @@ mod instrument;
 mod machines;
 mod man;
 mod measure;
+mod measured;
 mod new_tool;
 mod perturb;
 mod plan;

@@ -18,6 +18,7 @@ mod measurement;
 mod metric;
 mod process;
 mod row;
+mod simulated;
 pub mod text;
 mod view;
 

@@ -103,7 +103,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "collector plan",
             "counter perturb",
-            "trace",
+            "chase trace",
             "align error lib random rank",
         ],
     ),
