@@ -34,7 +34,7 @@ impl Replacement for Orders {
     fn used(&mut self, set: usize, way: usize) {
         let word = self.words[set];
         // The place of the way is the lowest one whose bits do not differ from it.
-        let differs = word ^ way as u64 * ONES;
+        let differs = word ^ (way as u64 * ONES);
         let equal = differs.wrapping_sub(ONES) & !differs & ONES << 3;
         let place = equal.trailing_zeros() / 4;
         // All that were used since move up by one place.

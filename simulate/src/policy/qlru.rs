@@ -121,7 +121,7 @@ impl Ages {
             Update::StepOthers => (others, true),
         };
         // An age of 3 anywhere ends a step; what grows to 3 at once looks at what grows only.
-        let seen = *word & 3 * if by_step { self.low } else { growing };
+        let seen = *word & (3 * if by_step { self.low } else { growing });
         let lacks = if seen & seen >> 1 & LOW != 0 {
             0
         } else if by_step || seen >> 1 & LOW != 0 {

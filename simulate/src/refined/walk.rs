@@ -10,8 +10,8 @@
 //! First levels have virtual addresses, all others physical ones ([`crate::Pages`]).
 
 use super::cache::{Arrival, Look, Use, Victim};
-use super::prefetch::Outcome;
-use super::{CacheLevel, Refined, Touch, PREFETCH_PAGE_BYTES};
+use super::prefetch::{Outcome, PREFETCH_PAGE_BYTES};
+use super::{CacheLevel, Refined, Touch};
 use crate::touch::Side;
 use crate::{Inclusion, LevelTraffic, Sharing, StoreMiss, CACHES_MAX};
 
