@@ -50,7 +50,7 @@
 //! line_bytes = 64
 //! store_miss = "allocate"               # or "bypass"
 //! write = "back"                        # or "through"
-//! replacement = "plru"                  # or "lru", "fifo", "random"
+//! replacement = "plru"                  # or a name of `Replacement`: "QLRU_H00_M1_R0_U1"
 //! penalty_cycles = 10
 //!
 //! [[cache]]
@@ -60,7 +60,9 @@
 //! ways = 16
 //! line_bytes = 64
 //! inclusion = "inclusive"               # or "independent", "exclusive"
-//! prefetch = "next-line"                # or "none", "stride"
+//! prefetch = "streamer+adjacent-line"   # or "none", "next-line", "stride"
+//! prefetch_late_touches = 16            # how late its lines are; 0 if absent
+//! slice_masks = [0x1b5f575440]          # two slices, by a hash of the address
 //! shared_by_cpus = 2
 //!
 //! [[tlb]]
@@ -91,10 +93,13 @@
 //! | `cachegrind` | 32K/32K/8M, lines of 64 bytes | published comparisons; KCachegrind's costs |
 //! | `skylake-sp`, `ice-lake-sp`, `sapphire-rapids` | Intel server cores | Intel's manual |
 //! | `emerald-rapids` | Intel server core | Intel's manual for its core; published sizes |
+//! | `skylake-sp-victim` | its last level holds victims | Intel's notes |
+//! | `ice-lake-policies` | Core i5-1035G1 with measured policies | uops.info |
 //! | `granite-rapids` | Intel server core | CPUID of a Xeon 6; Intel's manual for the TLBs |
 //! | `zen4`, `zen4-victim` | AMD Zen 4; with a victim last level | CPUID of a Ryzen 7 7700X |
 //! | `zen5` | AMD Zen 5 | CPUID of family 1Ah |
 //! | `sandy-bridge` | inclusive last level, prefetchers | notes on Intel's manual |
+//! | `sandy-bridge-policies` | policies, slices, a streamer | nanoBench; Maurice et al. 2015 |
 //! | `cortex-a53` | Arm, first levels that replace at random | Arm DDI 0500 |
 //! | `graviton4` | Arm Neoverse V2 | what Linux reports there; TLBs assumed |
 //! | `m1` | Apple performance core, lines of 128 bytes | system report, measurements |
@@ -133,11 +138,12 @@ mod overrides;
 mod preset;
 #[cfg(feature = "toml")]
 mod read;
+pub mod replacement;
 mod source;
 mod tlb;
 
 pub use ability::{abilities, Ability, State};
-pub use behaviour::{Behaviour, Inclusion, Prefetch, Replacement, INCLUSIONS, PREFETCHES, REPLACEMENTS};
+pub use behaviour::{Behaviour, Inclusion, Prefetch, Prefetches, SliceMasks, INCLUSIONS, PREFETCHES};
 pub use cache::{Cache, CacheKind, StoreMiss, WritePolicy};
 pub use error::Error;
 pub use feature::FEATURES;
@@ -145,6 +151,7 @@ pub use geometry::Geometry;
 pub use machine::{CycleModel, Machine};
 #[cfg(feature = "toml")]
 pub use preset::{Preset, PRESETS};
+pub use replacement::{Replacement, REPLACEMENTS};
 pub use source::{FieldSource, Origin};
 pub use tlb::{Tlb, TlbKind};
 

@@ -5,7 +5,8 @@
 //! terms.
 
 use crate::{
-    Geometry, GeometryError, Inclusion, LargePages, PageBuffer, PageRange, Policy, Prefetch, StoreMiss,
+    Geometry, GeometryError, Inclusion, LargePages, PageBuffer, PageRange, Pages, Policy, SliceHash,
+    StoreMiss,
 };
 
 /// Whether a level belongs to one core.
@@ -78,6 +79,9 @@ pub struct Levels {
     /// Pages of more sizes: where they lie, and the buffers that then stand in the place of the
     /// three above.
     pub large_pages: Option<LargePages>,
+    /// Where pages lie in physical memory, whose addresses choose the sets of all levels behind the
+    /// first.
+    pub pages: Pages,
 }
 
 impl Levels {
@@ -92,6 +96,7 @@ impl Levels {
             outer_tlb: None,
             outer_fetch_tlb: FetchTlb::Unified,
             large_pages: None,
+            pages: Pages::Virtual,
         }
     }
 
@@ -102,16 +107,25 @@ impl Levels {
     }
 
     /// Whether [`Hierarchy`](crate::Hierarchy) can simulate them: LRU, no prefetchers, independent
-    /// levels, pages of one size.
+    /// levels in one slice, pages of one size at virtual addresses.
     pub fn is_plain(&self) -> bool {
-        let plain =
-            |geometry: &Geometry| geometry.policy == Policy::LRU && geometry.prefetch == Prefetch::None;
+        let plain = |geometry: &Geometry| {
+            geometry.policy == Policy::LRU && geometry.prefetch.is_none() && geometry.slices == SliceHash::ONE
+        };
         let tlbs = [self.instruction_tlb, self.data_tlb, self.outer_tlb, self.outer_fetch_tlb.own()];
         let inner = [self.instruction, Some(self.data)].into_iter().chain(tlbs).flatten();
         let outer = |outer: &Outer| plain(&outer.geometry) && outer.inclusion == Inclusion::Independent;
         inner.into_iter().all(|geometry| plain(&geometry))
             && self.outer.iter().all(outer)
             && self.large_pages.is_none()
+            && self.pages == Pages::Virtual
+    }
+
+    /// Whether one of the caches has a prefetcher.
+    pub fn prefetches(&self) -> bool {
+        let first = [self.instruction, Some(self.data)].into_iter().flatten();
+        let outer = self.outer.iter().map(|outer| outer.geometry);
+        first.chain(outer).any(|geometry| !geometry.prefetch.is_none())
     }
 
     /// Whether the levels can be simulated.
@@ -146,10 +160,11 @@ impl Levels {
                 inner_bytes = outer.geometry.line_bytes;
                 continue;
             };
-            return Err(GeometryError { level, geometry: outer.geometry, fault });
+            return Err(GeometryError::new(level, outer.geometry, fault));
         }
         self.check_exclusive()?;
         self.check_large_pages()?;
+        self.check_pages()?;
         // A level needs the inner level whose misses it gets.
         let needs = [
             ("ITLB", self.instruction_tlb, self.instruction.and(self.data_tlb)),
@@ -159,11 +174,7 @@ impl Levels {
         ];
         for (level, geometry, needed) in needs {
             if let (Some(geometry), None) = (geometry, needed) {
-                return Err(GeometryError {
-                    level,
-                    geometry,
-                    fault: "it stands behind a level that is missing",
-                });
+                return Err(GeometryError::new(level, geometry, "it stands behind a level that is missing"));
             }
         }
         // Pages hold whole lines, and pages of the second level whole pages of the first.
@@ -179,7 +190,7 @@ impl Levels {
             } else {
                 continue;
             };
-            return Err(GeometryError { level, geometry, fault });
+            return Err(GeometryError::new(level, geometry, fault));
         }
         Ok(())
     }
@@ -200,17 +211,23 @@ impl Levels {
                 "an exclusive level has lines as long as those of the level inside"
             } else if inside.iter().any(|inner| inner.store_miss == StoreMiss::Bypass) {
                 "an exclusive level stands behind one that allocates for stores"
-            } else if outer.geometry.store_miss == StoreMiss::Bypass
-                || outer.geometry.prefetch != Prefetch::None
-            {
+            } else if outer.geometry.store_miss == StoreMiss::Bypass || !outer.geometry.prefetch.is_none() {
                 "an exclusive level is filled by the level inside: no bypass, no prefetcher"
             } else {
                 continue;
             };
             let level = ["L2", "L3", "L4"][index.min(2)];
-            return Err(GeometryError { level, geometry: outer.geometry, fault });
+            return Err(GeometryError::new(level, outer.geometry, fault));
         }
         Ok(())
+    }
+
+    /// Checks that every line lies in one page of physical memory.
+    fn check_pages(&self) -> Result<(), GeometryError> {
+        let outer = self.outer.iter().map(|outer| outer.geometry);
+        let longest = outer.chain([self.data]).map(|geometry| geometry.line_bytes).max();
+        let fault = longest.and_then(|line_bytes| self.pages.fault(line_bytes));
+        fault.map_or(Ok(()), |fault| Err(GeometryError::new("L1D", self.data, fault)))
     }
 
     fn check_large_pages(&self) -> Result<(), GeometryError> {
@@ -237,17 +254,17 @@ impl Levels {
             let stray = buffers.first().filter(|_| base.is_none()).map(|buffer| buffer.geometry);
             if let Some(geometry) = wrong.or(missing).or(stray) {
                 let fault = "buffers for large pages stand beside one for base pages, and name powers of two";
-                return Err(GeometryError { level, geometry, fault });
+                return Err(GeometryError::new(level, geometry, fault));
             }
         }
         let wrong = |range: &&PageRange| !range.page_bytes.is_power_of_two() || range.start > range.last;
         match (pages.ranges.iter().find(wrong), self.data_tlb) {
             (None, Some(_)) => Ok(()),
-            (_, tlb) => Err(GeometryError {
-                level: "DTLB",
-                geometry: tlb.unwrap_or(self.data),
-                fault: "large pages need a TLB, and ranges of pages that are powers of two",
-            }),
+            (_, tlb) => Err(GeometryError::new(
+                "DTLB",
+                tlb.unwrap_or(self.data),
+                "large pages need a TLB, and ranges of pages that are powers of two",
+            )),
         }
     }
 }

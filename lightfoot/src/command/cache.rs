@@ -125,6 +125,7 @@ fn simulation(options: &Cache, plan: &Plan, records: &Counter) -> Value {
         "stream": plan.stream.why,
         "records": Value::Object(by_kind.collect()),
         "huge_pages": options.hierarchy.huge_pages,
+        "pages": options.hierarchy.pages,
         "predictor": options.branches.then_some(&options.predictor),
     })
 }

@@ -7,7 +7,7 @@
 use crate::cli::Machines;
 use crate::run::named;
 use anyhow::Result;
-use machine::{Cache, Inclusion, Machine, Origin, Prefetch, Replacement, StoreMiss, Tlb, WritePolicy};
+use machine::{Cache, Machine, Origin, StoreMiss, Tlb, WritePolicy};
 use present::output::print;
 use present::terminal::beside;
 use std::fmt::Write;
@@ -85,21 +85,13 @@ fn whole(machine: &Machine) -> String {
 /// What levels do beyond LRU, write-allocate and write-back, and the buffers for large pages.
 fn behaviours(machine: &Machine) -> Vec<(String, String)> {
     let words = |cache: &Cache| {
-        let word = |known: &[(&'static str, bool)]| {
-            known.iter().filter(|(_, holds)| *holds).map(|(word, _)| *word).collect::<Vec<_>>()
-        };
-        let behaviour = &cache.behaviour;
-        word(&[
+        let stores = [
             ("stores that miss bypass it", cache.store_miss == StoreMiss::Bypass),
             ("write-through", cache.write == WritePolicy::Through),
-            ("fifo", behaviour.replacement == Replacement::Fifo),
-            ("tree-PLRU", behaviour.replacement == Replacement::Plru),
-            ("random replacement", behaviour.replacement == Replacement::Random),
-            ("inclusive", behaviour.inclusion == Inclusion::Inclusive),
-            ("exclusive", behaviour.inclusion == Inclusion::Exclusive),
-            ("prefetches the next line", behaviour.prefetch == Prefetch::NextLine),
-            ("prefetches by stride", behaviour.prefetch == Prefetch::Stride),
-        ])
+        ];
+        let stores = stores.into_iter().filter(|(_, holds)| *holds).map(|(word, _)| word.to_owned());
+        // The words of the behaviour are those that options and files take.
+        stores.chain(cache.behaviour.words()).collect::<Vec<_>>()
     };
     let caches = machine.caches.iter().map(|cache| (cache.name(), words(cache).join(", ")));
     let base = machine.base_page_bytes();
@@ -196,7 +188,7 @@ mod tests {
             assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
         }
         let bridge = whole(&Machine::preset("sandy-bridge").unwrap());
-        assert!(bridge.contains("L3       inclusive") && bridge.contains("prefetches by stride"), "{bridge}");
+        assert!(bridge.contains("L3       inclusive") && bridge.contains("L1D      stride"), "{bridge}");
         let ladner = whole(&Machine::preset("ladner2002").unwrap());
         assert!(ladner.contains("stores that miss bypass it"), "{ladner}");
     }
