@@ -87,9 +87,9 @@ pub enum FetchFilter {
 }
 
 /// Most lines (or pages) of a first level that a [`FetchFilter`] keeps.
-pub const KEPT_LINES_MAX: u32 = 1 << 14;
+pub const FETCH_LINES_MAX: u32 = 1 << 14;
 /// Most sets of a first level that a [`FetchFilter`] keeps.
-pub const KEPT_SETS_MAX: u32 = 256;
+pub const FETCH_SETS_MAX: u32 = 256;
 
 /// What a store does to the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -322,8 +322,12 @@ impl Shape {
 
     fn take(kind: u32, fields: &mut Fields) -> Option<Shape> {
         use StringOperation::*;
+        // Fields are taken in the order in which `extra` put them. An initialiser runs its fields
+        // in the order of this source text, so reordering them would change the encoding.
         Some(match kind {
             0 => Shape::String {
+                // Three bits hold eight numbers and there are five operations, so `get` refuses the
+                // others.
                 operation: *[Movs, Stos, Lods, Scas, Cmps].get(fields.take(3) as usize)?,
                 element_bytes: fields.take_power(2),
                 width: fields.take_width(),

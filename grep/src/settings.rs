@@ -64,6 +64,8 @@ impl Settings {
     /// One sentence, for example when there is no pattern or a pattern file cannot be read.
     pub(super) fn new(mut arguments: Arguments) -> Result<Settings> {
         let mut stdin = Stdin::Free;
+        // The order matters: patterns may take the first operand and all of standard input, and the
+        // remaining operands are the paths.
         let output = output(&arguments);
         let patterns = patterns(&mut arguments, &mut stdin)?;
         let (paths, implicit_path) = paths(&mut arguments, stdin)?;
@@ -71,6 +73,8 @@ impl Settings {
         let only_stdin = paths.len() == 1 && is_stdin(&paths[0]);
         let terminal = std::io::stdout().is_terminal();
         let stats = matches!(arguments.mode, Mode::Search(_)) && (arguments.stats || output == Output::Json);
+        // --vimgrep prints path, line and column with each match: it takes no headings, and the
+        // column and the file name are on unless they were switched off.
         let heading = !arguments.vimgrep && arguments.heading.unwrap_or(terminal);
         let column = arguments.column.unwrap_or(arguments.vimgrep);
         let context_separator = arguments.context_separator.clone().unwrap_or(Some(b"--".to_vec()));
@@ -94,6 +98,7 @@ impl Settings {
             path_terminator: arguments.null.then_some(0),
             stats,
             quit_after_match: !stats && arguments.quiet,
+            // Sorted output has one order, which a single thread gives without waiting.
             threads: if arguments.sort.is_some() || one_file {
                 1
             } else {

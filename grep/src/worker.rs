@@ -91,11 +91,15 @@ impl<W: WriteColor> Worker<W> {
     /// When the haystack cannot be read, or the results cannot be written.
     pub(super) fn search(&mut self, haystack: &Haystack) -> io::Result<SearchOutcome> {
         let mut read = Vec::new();
+        // The fast path is tried first. It is taken out of `self`, because it prints into the
+        // writer of `self`.
         if let Some(mut direct) = self.direct.take() {
             let found = if haystack.stdin {
                 match direct.stream(haystack, io::stdin().lock(), self.writer()) {
                     Streamed::Searched(found) => Some(found),
                     Streamed::Left(bytes) => {
+                        // The general path searches these bytes first, because standard input
+                        // cannot be read twice.
                         read = bytes;
                         None
                     }
@@ -108,6 +112,8 @@ impl<W: WriteColor> Worker<W> {
                 return found;
             }
         }
+        // From here on the general path searches. By default, a file that was named is searched
+        // beyond its NUL bytes, and one that was found only up to the first.
         self.searcher.set_binary_detection(self.binary[usize::from(haystack.named)].clone());
         let path = &haystack.path;
         if haystack.stdin {
@@ -275,12 +281,14 @@ fn searcher(settings: &Settings) -> Searcher {
         .line_number(settings.line_number)
         .multi_line(arguments.multiline)
         .stop_on_nonmatch(arguments.stop_on_nonmatch);
+    // With all lines as context, the searcher ignores the numbers of lines around a match.
     if arguments.around.all {
         builder.passthru(true);
     } else {
         let (before, after) = arguments.around.lines();
         builder.before_context(before).after_context(after);
     }
+    // By default, the searcher looks for a byte order mark and decodes UTF-16 behind one.
     match settings.encoding() {
         Encoding::Auto => (),
         Encoding::Raw => {

@@ -48,7 +48,7 @@ fn main() {
                 o.wall,
                 o.exit
             );
-            eprintln!("{:?} {:?}", o.effort, records.1);
+            eprintln!("{:?} {:?}", o.stats, records.1);
             o.processes.iter().filter(|_| follow).for_each(|process| eprintln!("{process:?}"));
             o.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
             if let Exit::Code(code) = o.exit {

@@ -173,7 +173,7 @@ pub struct Outcome {
     /// The threads in the order of their births, if the run counted by thread.
     pub threads: Vec<Thread>,
     /// Statistics of the engine.
-    pub effort: EngineStats,
+    pub stats: EngineStats,
     /// Sentences that the user should see (fallbacks, refused features).
     pub warnings: Vec<String>,
 }

@@ -18,7 +18,7 @@ use crate::target::layout::{context, CONTEXTS_MAX};
 use crate::target::memory;
 use crate::target::ptrace::{Handle, Spawn};
 use crate::target::start::{exec_failed, spawn};
-use event::{FetchFilter, SetFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX};
+use event::{FetchFilter, SetFilter, Stream, FETCH_LINES_MAX, FETCH_SETS_MAX};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{mpsc, Arc};
 use std::time::Instant;
@@ -103,11 +103,11 @@ pub(crate) fn run_instrumented(
     let mut ended = ended?;
     let profile = profile.map_err(|_| Error::new(ErrorKind::System, OBSERVER_FAILED))?.unwrap_or_default();
     warnings.append(&mut ended.warnings);
-    let (exit, interrupted, effort) = (ended.exit, ended.interrupted, ended.effort);
+    let (exit, interrupted, stats) = (ended.exit, ended.interrupted, ended.stats);
     let wall = started.elapsed();
     let (processes, mut threads) = (ended.processes, ended.threads);
     threads.sort_unstable_by_key(|thread| thread.number);
-    Ok(Outcome { exit, interrupted, wall, profile, processes, threads, effort, warnings })
+    Ok(Outcome { exit, interrupted, wall, profile, processes, threads, stats, warnings })
 }
 
 /// Where the run keeps translations. Without a folder, memory serves the processes of the run; a
@@ -169,7 +169,7 @@ fn bounded(stream: Stream) -> Stream {
     }
     if let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches {
         let fits = |shape: SetFilter, ways: u32| {
-            ways > 1 && shape.sets <= KEPT_SETS_MAX && shape.sets * ways <= KEPT_LINES_MAX
+            ways > 1 && shape.sets <= FETCH_SETS_MAX && shape.sets * ways <= FETCH_LINES_MAX
         };
         let pages_fit = filter.instruction_page.is_none_or(|shape| fits(shape, page_ways));
         // If a cache is too large to be simulated inline, every reference is recorded.

@@ -197,11 +197,51 @@ fn reports(bench: &Bench) -> Vec<(&'static str, Value)> {
     let planned = "plan --engine simulated --every 1e5instructions --budget 24 --format json -o OUT";
     found.push(("plan", run(&format!("{planned} --metrics fn:work,fn:more -- {program}"))));
     found.push(("doctor", run("doctor --format json")));
+    found.push(("doctor", measurement(bench)));
     found.push(("tile", run("tile --n 48 --machine zen4 --format json")));
     bench.file("keys", b"1\n5\n9\n", 0o644);
     run_quietly(bench, "index build -o DIR/index DIR/keys");
     found.push(("index_inspect", run("index inspect DIR/index --format json")));
     found
+}
+
+/// What `doctor --measure` writes on a quiet machine and on a busy one, whichever this is.
+fn measurement(bench: &Bench) -> Value {
+    let measuring = lightfoot().args(["doctor", "--measure", "--format", "json"]);
+    json(&measuring.env("XDG_CACHE_HOME", bench.path()).run().stdout)
+}
+
+#[test]
+fn a_whole_measurement_is_what_the_schema_says() {
+    let spread = serde_json::json!({"low": 1.0, "median": 1.25, "high": 1.5});
+    let stairs = serde_json::json!({
+        "treads": [{"from": 4096, "to": 49152, "nanoseconds": spread}],
+        "risers": [{"begins": 49152, "fits": 49152, "ends": 53248}],
+        "unsettled_from": null,
+    });
+    let level = |measured: Value| {
+        serde_json::json!({
+            "name": "L1D", "reported": 49152, "reported_origin": "reported", "measured": measured,
+            "nanoseconds": spread, "cycles": 5.0,
+        })
+    };
+    let size = serde_json::json!({"size": 49152, "begins": 49152, "ends": 53248, "agrees": true});
+    let mut value = serde_json::json!({
+        "refused": null,
+        "findings": {
+            "cycle_ns": spread, "line_bytes": 64, "caches": stairs, "tlbs": stairs,
+            "largest": {"bytes": 1 << 28, "nanoseconds": spread}, "read_bytes_per_s": spread,
+            "trials": 1000, "disturbed": 3, "wall_s": 2.0,
+        },
+        "levels": [level(size), level(Value::Null)],
+        "remarks": ["a sentence"],
+        "machine": null,
+    });
+    let validator = Validator::new();
+    assert_eq!(validator.report("measurement", &value), Ok(()));
+    assert_eq!(still_accepted(&validator, "measurement", &value), [""; 0]);
+    value["findings"]["caches"]["treads"][0]["to"] = "48K".into();
+    assert!(validator.report("measurement", &value).is_err());
 }
 
 fn run_quietly(bench: &Bench, words: &str) {

@@ -108,7 +108,7 @@ fn observe(program: &Path, stream: Stream, observer: &mut dyn Observer) -> u64 {
 fn observe_command(command: &Command, stream: Stream, observer: &mut dyn Observer) -> u64 {
     let outcome = run(command, &Options { stream, ..Options::default() }, observer).expect("it runs");
     assert_eq!(outcome.exit, instrument::Exit::Code(0));
-    outcome.effort.tuned
+    outcome.stats.tuned
 }
 
 #[test]

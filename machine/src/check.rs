@@ -54,9 +54,10 @@ impl Machine {
         Ok(())
     }
 
-    /// A first level has no inner level, so it is neither inclusive nor exclusive. An exclusive
-    /// level is filled by the next inner level: their lines have equal lengths, the inner level
-    /// allocates for stores, and the exclusive one neither bypasses nor prefetches.
+    /// A first level has no inner level, so it is neither inclusive nor exclusive. An inclusive
+    /// level holds no less than each level inside. An exclusive level is filled by the next inner
+    /// level: their lines have equal lengths, the inner level allocates for stores, and the
+    /// exclusive one neither bypasses nor prefetches.
     fn check_inclusion(&self) -> Result<(), Error> {
         for cache in self.caches.iter().filter(|cache| cache.behaviour.inclusion != Inclusion::Independent) {
             let field = |name: &str| format!("cache.{}.{name}", cache.name());
@@ -65,6 +66,16 @@ impl Machine {
                 let problem = format!("{} has no level inside", cache.name());
                 return Err(wrong(&field("inclusion"), &problem, "an outer level"));
             };
+            let held = |inner: &&Cache| {
+                (inner.holds_data() && cache.holds_data())
+                    || (inner.holds_instructions() && cache.holds_instructions())
+            };
+            let larger = inside.clone().filter(held).find(|inner| inner.size_bytes > cache.size_bytes);
+            if let Some(inner) = larger.filter(|_| cache.behaviour.inclusion == Inclusion::Inclusive) {
+                let problem = format!("{} is less than {} holds", cache.size_bytes, inner.name());
+                let expected = format!("at least {} in an inclusive level", inner.size_bytes);
+                return Err(wrong(&field("size_bytes"), &problem, &expected));
+            }
             if cache.behaviour.inclusion != Inclusion::Exclusive {
                 continue;
             }
@@ -97,7 +108,8 @@ impl Machine {
         }
         if tlb.ways == 0 || !tlb.entries.is_multiple_of(tlb.ways) {
             let problem = format!("{} does not divide {} entries", tlb.ways, tlb.entries);
-            return Err(wrong(&field("ways"), &problem, "a divisor of entries, or \"full\""));
+            let expected = format!("a divisor of entries such as {}, or \"full\"", divisors_near(tlb));
+            return Err(wrong(&field("ways"), &problem, &expected));
         }
         if let Some((problem, expected)) = tlb.replacement.problem(tlb.sets().into(), tlb.ways) {
             return Err(wrong(&field("replacement"), &problem, &expected));
@@ -138,11 +150,17 @@ fn check_cache(cache: &Cache) -> Result<(), Error> {
     }
     let shape = Geometry::new(cache.size_bytes, cache.ways, cache.line_bytes);
     shape.map(|_| ()).map_err(|problem| {
-        wrong(
-            &field("size_bytes"),
-            &problem,
-            "a size of whole sets: sets * ways * line_bytes, with lines of 2^n bytes",
-        )
+        let mut expected =
+            "a size of whole sets: sets * ways * line_bytes, with lines of 2^n bytes".to_owned();
+        let set_bytes = u64::from(cache.ways) * u64::from(cache.line_bytes);
+        let whole_sets = |set_bytes: &u64| cache.line_bytes.is_power_of_two() && *set_bytes > 0;
+        if let Some(set_bytes) = Some(set_bytes).filter(whole_sets) {
+            let below = cache.size_bytes / set_bytes * set_bytes;
+            let sizes = [below, below.saturating_add(set_bytes)].into_iter().filter(|size| *size > 0);
+            let sizes: Vec<String> = sizes.map(|size| size.to_string()).collect();
+            expected += &format!("; here {}", sizes.join(" or "));
+        }
+        wrong(&field("size_bytes"), &problem, &expected)
     })?;
     match cache.behaviour.replacement.problem(cache.sets(), cache.ways) {
         Some((problem, expected)) => Err(wrong(&field("replacement"), &problem, &expected)),
@@ -166,6 +184,15 @@ fn check_slices(cache: &Cache) -> Result<(), (String, &'static str)> {
         )),
         None => Ok(()),
     }
+}
+
+/// The divisors of a buffer's entries that are next to its ways.
+fn divisors_near(tlb: &Tlb) -> String {
+    let ways = tlb.ways.min(tlb.entries);
+    let divides = |ways: &u32| tlb.entries.is_multiple_of(*ways);
+    let (below, above) = ((1..=ways).rev().find(divides), (ways + 1..=tlb.entries).find(divides));
+    let near: Vec<String> = below.into_iter().chain(above).map(|ways| ways.to_string()).collect();
+    near.join(" or ")
 }
 
 fn check_page_list(field: &str, pages: &[u64]) -> Result<(), Error> {

@@ -94,13 +94,16 @@
 //! | `skylake-sp`, `ice-lake-sp`, `sapphire-rapids` | Intel server cores | Intel's manual |
 //! | `skylake-sp-victim` | its last level holds victims | Intel's notes |
 //! | `ice-lake-policies` | Core i5-1035G1 with measured policies | uops.info |
+//! | `emerald-rapids` | Intel server core | Intel's manual for its core; published sizes |
 //! | `granite-rapids` | Intel server core | CPUID of a Xeon 6; Intel's manual for the TLBs |
 //! | `zen4`, `zen4-victim` | AMD Zen 4; with a victim last level | CPUID of a Ryzen 7 7700X |
 //! | `zen5` | AMD Zen 5 | CPUID of family 1Ah |
 //! | `sandy-bridge` | inclusive last level, prefetchers | notes on Intel's manual |
 //! | `sandy-bridge-policies` | policies, slices, a streamer | nanoBench; Maurice et al. 2015 |
 //! | `cortex-a53` | Arm, first levels that replace at random | Arm DDI 0500 |
+//! | `graviton4` | Arm Neoverse V2 | what Linux reports there; TLBs assumed |
 //! | `m1` | Apple performance core, lines of 128 bytes | system report, measurements |
+//! | `m2` | its successor, 16 MiB second level | published sizes; the rest assumed |
 //!
 //! Each preset is a commented file in `machines/`, and each of its values says where it comes from.
 //!

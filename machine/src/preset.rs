@@ -56,6 +56,7 @@ pub const PRESETS: &[Preset] = &[
         "sapphire-rapids",
         "Intel Sapphire Rapids core with the 1.875 MiB slices of a 56-core last level"
     ),
+    preset!("emerald-rapids", "Intel Emerald Rapids core with the 5 MiB slices of a 64-core last level"),
     preset!("granite-rapids", "Intel Granite Rapids core with the 480 MiB last level of a socket"),
     preset!("zen4", "AMD Zen 4 core with the 32 MiB last level of its complex"),
     preset!(
@@ -72,9 +73,14 @@ pub const PRESETS: &[Preset] = &[
         "Intel Sandy Bridge core with measured replacement policies, a last level in four slices, and a streamer"
     ),
     preset!("cortex-a53", "Arm Cortex-A53 with 32K/32K first levels that replace at random, and 512K"),
+    preset!("graviton4", "Arm Neoverse V2 core of an AWS Graviton 4, with the 36 MiB last level of a socket"),
     preset!(
         "m1",
         "Apple M1 performance core, as far as it is public: lines of 128 bytes from the second level on"
+    ),
+    preset!(
+        "m2",
+        "Apple M2 performance core, as far as it is public: a second level of 16 MiB for four cores"
     ),
 ];
 

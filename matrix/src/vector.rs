@@ -45,6 +45,8 @@ pub fn multiply_vector<'a, T: Element>(
     if shape.0 != y.len() {
         return Err(Error::Shape { what: "rows of op(A) and of y", left: shape, right: (y.len(), 1) });
     }
+    // β is applied once, before the sums. For β = 0, `y` is overwritten and not multiplied, so that
+    // a NaN in it does not survive.
     if beta == T::ZERO {
         y.fill(T::ZERO);
     } else if beta != T::ONE {
@@ -53,6 +55,8 @@ pub fn multiply_vector<'a, T: Element>(
     if alpha == T::ZERO {
         return Ok(());
     }
+    // A strip holds some columns of `A`. Untransposed, it adds to all of `y`; transposed, it owns
+    // its part of `y`.
     for strip in strips(&a) {
         match op {
             Op::Plain => strip.times(alpha, &x[strip.first_col..][..strip.cols], y),

@@ -47,6 +47,7 @@
 //! | two series | whether they move together | [`rank::spearman`] | a sort of each |
 //! | traces of two sides | a verdict | [`perturb::perturb`] | an alignment per pair of traces |
 //! | many metrics | which to measure together | [`plan::plan`] | trials, which you make |
+//! | a machine | sizes and latencies of its caches and TLBs | [`chase::measure`] | two seconds |
 //!
 //! # What is needed
 //!
@@ -74,6 +75,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod align;
+pub mod chase;
 pub mod collector;
 pub mod counter;
 mod error;

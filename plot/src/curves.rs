@@ -1,4 +1,5 @@
-//! Lines over both axes as they are: correlations may be negative, shares need no logarithm.
+//! Plots of curves over two linear axes, whose values may be negative, such as correlations and
+//! shares.
 
 use crate::svg::{across, names, opening, round_step, text, COLOURS};
 use std::fmt::Write;
@@ -6,16 +7,16 @@ use std::fmt::Write;
 /// A line of a plot.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// At its end.
+    /// The name, written at the end of the curve.
     pub name: String,
-    /// From left to right; a gap where the second is not finite.
+    /// Points from left to right. The curve has a gap where the second value is not finite.
     pub points: Vec<(f64, f64)>,
 }
 
-/// What a plot of curves shows.
+/// The contents of a plot of curves.
 #[derive(Clone, Debug)]
 pub struct Curves {
-    /// Above everything.
+    /// The title, above the plot.
     pub title: String,
     /// Names of the axes.
     pub axes: [String; 2],
@@ -35,6 +36,7 @@ const BOTTOM: f64 = 48.0;
 /// Draws curves.
 pub fn curves(plot: &Curves) -> String {
     let extent = extent(plot.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.0)));
+    // A range without an extent, such as that of a single point, is drawn in the middle.
     let place =
         |value: f64, (low, high): (f64, f64)| if high > low { (value - low) / (high - low) } else { 0.5 };
     let x = |value: f64| LEFT + (WIDTH - LEFT - RIGHT) * place(value, extent);
@@ -49,8 +51,12 @@ pub fn curves(plot: &Curves) -> String {
     }
     text(&mut out, (LEFT + (WIDTH - LEFT - RIGHT) / 2.0, HEIGHT - 10.0), "middle", &plot.axes[0]);
     text(&mut out, (LEFT, TOP - 6.0), "middle", &plot.axes[1]);
+    // Names stand at the ends of their curves. They are placed together at last, so that names of
+    // near ends do not overlap.
     let mut ends = Vec::new();
     for (curve, colour) in plot.curves.iter().zip(COLOURS[..7].iter().cycle()) {
+        // A value that is not finite leaves a gap: a line across it would show values that nobody
+        // measured.
         for piece in curve.points.split(|point| !point.1.is_finite()).filter(|piece| !piece.is_empty()) {
             let points: Vec<String> =
                 piece.iter().map(|point| format!("{:.1},{:.1}", x(point.0), y(point.1))).collect();
@@ -59,6 +65,7 @@ pub fn curves(plot: &Curves) -> String {
                 "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\" points=\"{}\"/>",
                 points.join(" ")
             );
+            // Circles show the single values as long as they do not cover the line.
             for point in piece.iter().filter(|_| curve.points.len() < 80) {
                 let _ = writeln!(
                     out,
@@ -97,7 +104,7 @@ fn ticks((low, high): (f64, f64)) -> Vec<f64> {
     (first..=last).map(|index| index as f64 * step).collect()
 }
 
-/// Without digits that say nothing.
+/// The value with up to four decimal places and no trailing zeros.
 fn shown(value: f64) -> String {
     let text = format!("{value:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

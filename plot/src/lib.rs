@@ -1,10 +1,10 @@
 //! Plots as SVG: small, self-contained, readable by day and by night.
 //!
-//! One frame, one set of colours, and one way to write words and numbers; a file for each kind:
-//! [`bars`] of ratios, [`heat_map`]s of verdicts, [`curves`] over axes as they are, [`lines`] over
-//! items or bytes, [`panels`] of one series each, [`tiles`] over tile sizes. Colours are those of
-//! Okabe and Ito (2008), which people with any colour vision tell apart; nothing is told by colour
-//! alone. **Leaves out** scripts, fonts and error bars.
+//! All plots share one frame, one set of colours, and one way to write words and numbers. Each kind
+//! has a file: [`bars`] of ratios, [`heat_map`]s of verdicts, [`curves`] over linear axes,
+//! [`lines`] over items or bytes, [`panels`] of one series each, and [`tiles`] over tile sizes.
+//! Colours are those of Okabe and Ito (2008), which people with any colour vision can distinguish,
+//! and colour is never the only sign of a difference. **Leaves out** scripts, fonts and error bars.
 //!
 //! ```
 //! use lightfoot_plot::lines::{lines, Axis, Lines, Series};

@@ -1,4 +1,4 @@
-//! Lines over the tile size. Both axes are logarithmic.
+//! Plots of lines over the tile size. Both axes are logarithmic.
 
 use crate::svg::{across, opening, powers, text, COLOURS};
 use std::fmt::Write;
@@ -6,9 +6,9 @@ use std::fmt::Write;
 /// A line: its name, and a value for each T that has one.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// At its end.
+    /// The name, written at the end of the line.
     pub name: String,
-    /// (T, value above 0).
+    /// Pairs of T and a value; values of 0 and below are not drawn.
     pub points: Vec<(usize, f64)>,
 }
 
@@ -25,12 +25,15 @@ pub fn lines(title: &str, unit: &str, lines: &[Line]) -> String {
 
 /// Draws lines over a quantity with another name.
 pub fn lines_over(axis: &str, title: &str, unit: &str, lines: &[Line]) -> String {
+    // A logarithmic axis has no place for values of 0 and below.
     let points = || lines.iter().flat_map(|line| line.points.iter().copied()).filter(|point| point.1 > 0.0);
     let range = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)))
     };
     let extent = range(&mut points().map(|point| point.0 as f64));
     let up = range(&mut points().map(|point| point.1));
+    // A range without an extent is drawn in the middle. The first test also fails without any
+    // points, when the range is infinite.
     let place = |value: f64, (low, high): (f64, f64)| match high > low && low > 0.0 {
         true => (value / low).ln() / (high / low).ln(),
         false => 0.5,
@@ -41,6 +44,8 @@ pub fn lines_over(axis: &str, title: &str, unit: &str, lines: &[Line]) -> String
     let mut tiles: Vec<usize> = points().map(|point| point.0).collect();
     tiles.sort_unstable();
     tiles.dedup();
+    // The axis is labelled with the tiles of the lines and not with powers, because only these
+    // tiles were measured.
     for tile in tiles {
         text(&mut out, (x(tile), SIZE.1 - BOTTOM + 18.0), "middle", &tile.to_string());
     }
@@ -66,7 +71,7 @@ pub fn lines_over(axis: &str, title: &str, unit: &str, lines: &[Line]) -> String
     out + "</svg>\n"
 }
 
-/// `1.5k`, `20M`.
+/// The value with a unit, such as `1.5k` or `20M`.
 fn short(value: f64) -> String {
     let (value, unit) = match value {
         v if v >= 1e9 => (v / 1e9, "G"),

@@ -1,6 +1,6 @@
-//! Manual pages, in the macros of man(7), from the table that help and completions come from.
+//! Manual pages, in the macros of man(7), from the table that also gives help and completions.
 //!
-//! The date is that of `SOURCE_DATE_EPOCH`, where packagers set it, else today's.
+//! The date is that of `SOURCE_DATE_EPOCH` if packagers set it, and otherwise today's.
 
 use crate::date::{day, today};
 use crate::help::{Choice, CommandHelp, Entry, OptionHelp};
@@ -17,6 +17,7 @@ pub fn manual(page: &CommandHelp, root: &CommandHelp, version: &str) -> String {
 }
 
 fn dated(page: &CommandHelp, root: &CommandHelp, version: &str, date: &str) -> String {
+    // Pages are named like `lightfoot-count`, as `man lightfoot count` looks them up.
     let title = page.named("-");
     let mut out = format!(
         ".TH {} 1 {date} \"{} {version}\" \"User Commands\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n",
@@ -26,6 +27,7 @@ fn dated(page: &CommandHelp, root: &CommandHelp, version: &str, date: &str) -> S
         escaped(page.about.trim_end_matches('.'))
     );
     for (index, usage) in page.usage.iter().enumerate() {
+        // Each form of the usage takes its own line.
         let _ = writeln!(out, "{}.B {}", if index > 0 { ".br\n" } else { "" }, escaped(usage));
     }
     if !page.description.is_empty() {
@@ -44,6 +46,7 @@ fn dated(page: &CommandHelp, root: &CommandHelp, version: &str, date: &str) -> S
             entry(&mut out, &names(option), &sentence(option), &option.choices);
         }
     }
+    // man-pages(7) puts the exit status before the environment, and the references last.
     commands(&mut out, page);
     table(&mut out, "EXIT STATUS", page.statuses);
     table(&mut out, "ENVIRONMENT", &page.environment.concat());

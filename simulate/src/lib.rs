@@ -64,8 +64,8 @@
 //! Coherence; page walks through the caches; references of the kernel and of other processes;
 //! wrong-path and out-of-order effects.
 //!
-//! Runs on any platform; AVX2 and AVX-512 are used where the processor has them. All `unsafe` code
-//! is calls of their intrinsics, in one file.
+//! Runs on any platform; AVX2 and AVX-512 are used where the processor has them. The `unsafe` code
+//! is calls of their intrinsics, in one file, and the statement that zeros make an empty row.
 
 #![deny(unsafe_code)]
 

@@ -33,7 +33,7 @@
 use crate::policy::Repeats;
 use crate::{Geometry, Inclusion, Levels, Outer, Prefetch, StoreMiss};
 use event::{
-    FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX,
+    FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream, FETCH_LINES_MAX, FETCH_SETS_MAX,
     RESIDENT_PAGES_MAX,
 };
 
@@ -134,7 +134,7 @@ fn set_filter(geometry: Geometry) -> SetFilter {
 fn fetch_filter(levels: &Levels) -> FetchFilter {
     let fits = |geometry: Geometry| {
         let lines = geometry.sets * u64::from(geometry.ways);
-        geometry.ways > 1 && geometry.sets <= KEPT_SETS_MAX.into() && lines <= KEPT_LINES_MAX.into()
+        geometry.ways > 1 && geometry.sets <= FETCH_SETS_MAX.into() && lines <= FETCH_LINES_MAX.into()
     };
     if !levels.is_plain() {
         return FetchFilter::LastOfSet;

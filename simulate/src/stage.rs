@@ -25,7 +25,7 @@ use crate::kernel::{Kernel, Pass, Vectors};
 use crate::limits::{InstructionSide, TouchLimits};
 use crate::touch::{Touches, STEP, SWEEP};
 use crate::Levels;
-use event::Record;
+use event::{Record, RecordKind};
 
 /// Touches that wait to be swept, and the state that makes them.
 pub(crate) struct Stage {
@@ -60,22 +60,28 @@ impl Stage {
 
     /// Stages leading `records` that are touches, as many as there is room for, and returns their
     /// number.
-    pub(crate) fn fill(&mut self, records: &[Record]) -> usize {
+    /// Misses of data pages go to `pages`; without it they end the leading records.
+    pub(crate) fn fill(&mut self, records: &[Record], pages: Option<&mut Touches>) -> usize {
         let Stage { touches, reference, limits, kernel, .. } = self;
-        let count = kernel.pass(StageRecords { records, limits, reference: *reference, touches });
+        let count = kernel.pass(StageRecords { records, limits, reference: *reference, touches, pages });
         self.reference = self.reference.wrapping_add(count as u32);
         count
     }
 
     /// Whether there is no room for a step.
     pub(crate) fn is_full(&self) -> bool {
-        self.touches.len > SWEEP - STEP
+        is_full(&self.touches)
     }
 
     /// Stages one touch of the current reference. There must be room.
     pub(crate) fn push(&mut self, address: u64, what: u32) {
         self.touches.push(address, what, self.reference);
     }
+}
+
+/// Whether `touches` have no room for a step.
+pub(crate) fn is_full(touches: &Touches) -> bool {
+    touches.len > SWEEP - STEP
 }
 
 /// All records of a step are touches.
@@ -86,6 +92,7 @@ struct StageRecords<'a> {
     limits: &'a TouchLimits,
     reference: u32,
     touches: &'a mut Touches,
+    pages: Option<&'a mut Touches>,
 }
 
 impl Pass for StageRecords<'_> {
@@ -93,9 +100,9 @@ impl Pass for StageRecords<'_> {
 
     #[inline(always)]
     fn run<K: Vectors>(self, kernel: K) -> usize {
-        let StageRecords { records, limits, reference, touches } = self;
+        let StageRecords { records, limits, reference, touches, mut pages } = self;
         let mut count = 0;
-        while touches.len <= SWEEP - STEP {
+        while !is_full(touches) && !pages.as_deref().is_some_and(is_full) {
             let Some(step) = records[count..].first_chunk() else { break };
             let good = kernel.stage(step, limits, reference.wrapping_add(count as u32), touches);
             // The processor predicts this branch, and so begins the next step before it knows that
@@ -104,6 +111,13 @@ impl Pass for StageRecords<'_> {
                 touches.len += STEP;
                 count += STEP;
                 continue;
+            }
+            if let Some(pages) = pages.as_deref_mut() {
+                let leading = stage_pages(kernel, step, good, touches, pages);
+                count += leading;
+                if leading > 0 {
+                    continue;
+                }
             }
             // Some record of the step is no touch. Those before it are staged already.
             let leading = good.trailing_ones() as usize;
@@ -121,6 +135,9 @@ impl Pass for StageRecords<'_> {
             touches.push(second, what, reference);
             count += 1;
         }
+        if pages.is_some_and(|pages| is_full(pages)) {
+            return count;
+        }
         // Fewer records than a step are left. They are staged one by one, up to the first that is
         // no touch.
         for record in &records[count..] {
@@ -132,4 +149,36 @@ impl Pass for StageRecords<'_> {
         }
         count
     }
+}
+
+/// Divides a step behind the last one of `touches` into its touches, `good`, and its misses of a
+/// data page, which move to `pages`. Returns how many leading records of the step are one or the
+/// other, or 0 if none of the step is a miss of a page.
+#[inline(always)]
+fn stage_pages<K: Vectors>(
+    kernel: K,
+    records: &[Record; STEP],
+    good: u32,
+    touches: &mut Touches,
+    pages: &mut Touches,
+) -> usize {
+    let step = touches.copied(touches.len);
+    let mut missed = kernel.of_kind(step.step().what, RecordKind::DataPage);
+    let mut lanes = missed;
+    while lanes != 0 {
+        let lane = lanes.trailing_zeros() as usize & (STEP - 1);
+        lanes &= lanes - 1;
+        // Two pages of one reference are rare, and taken apart elsewhere.
+        if records[lane].extra != 0 {
+            missed &= !(1 << lane);
+        }
+    }
+    if missed == 0 {
+        return 0;
+    }
+    let leading = (good | missed).trailing_ones();
+    let lanes = (1 << leading) - 1;
+    kernel.keep(missed & lanes, step.step(), pages);
+    kernel.keep(good & lanes, step.step(), touches);
+    leading as usize
 }

@@ -1,12 +1,12 @@
-//! `lightfoot study` without a name: every study, one after the other, and one page with what the
-//! papers say beside what this machine shows.
+//! `lightfoot study` without a name: runs every study, one after the other, and writes one page.
+//! The page compares what the papers say with what this machine shows.
 //!
-//! The page has three parts: every sentence with its verdict, the sentences that today's machine
-//! changes once more by themselves, and the plots that a reader of the papers recognises.
+//! The page has three parts: every sentence with its verdict, the sentences that fail on today's
+//! machine, and the plots that readers of the papers recognise.
 //!
-//! Each study writes into a folder of its own name; the page holds their plots itself, so that it
-//! can be sent on as one file. A study that fails is said on the page and the next one begins: an
-//! hour's figures are not lost to a missing program.
+//! Each study writes into a folder of its own name. The page contains their plots, so that it can
+//! be sent as one file. If a study fails, the page says so and the next study begins, because one
+//! missing program must not cost an hour of results.
 
 use crate::host::{dated, host};
 use crate::options::{Effort, Options};
@@ -56,7 +56,7 @@ fn one<'s>(study: &'s Study, options: &Options) -> Run<'s> {
     Run { study, took: started.elapsed(), outcome }
 }
 
-/// How many of the sentences have each verdict, in the order of [`VERDICTS`].
+/// The number of sentences with each verdict, in the order of [`VERDICTS`].
 fn tally(claims: &[Claim]) -> [usize; VERDICTS.len()] {
     VERDICTS.map(|verdict| claims.iter().filter(|claim| claim.verdict == verdict).count())
 }
@@ -92,6 +92,7 @@ fn page(runs: &[Run], effort: Effort) -> String {
     let effort = if effort == Effort::Quick { "quick" } else { "full" };
     let (date, version) = (date::today(), env!("CARGO_PKG_VERSION"));
     let host = host();
+    // The page may run no script and fetch nothing, wherever it is sent.
     let policy = policy::element(&[STYLE], &[]);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n{policy}<meta name=\"viewport\" content=\"width=device-width\">\n\
@@ -102,6 +103,7 @@ fn page(runs: &[Run], effort: Effort) -> String {
     );
     out += "<table>\n<tr><th>study<th>what it answers<th>hold<th>fail<th>depend on layout<th>not measured<th>seconds\n";
     for run in runs {
+        // A study that failed has no claims: its row has zeros here, and its section says why.
         let claims = run.outcome.as_ref().map_or(&[][..], |outcome| &outcome.claims);
         let [holds, fails, depends, unknown] = tally(claims);
         let _ = writeln!(

@@ -1,10 +1,12 @@
-//! `lightfoot study gemm`: multiplication beside other crates (feature `peers`), and OpenBLAS, MKL,
-//! BLIS and BLASFEO where their shared libraries are found.
+//! `lightfoot study gemm`: compares multiplication with other crates (feature `peers`), and with
+//! OpenBLAS, MKL, BLIS and BLASFEO where their shared libraries are found.
 //!
-//! Everything runs in this process on the same numbers, in interleaved passes with the FMA peak
-//! sampled beside every run; the medians of paired ratios are what counts. Libraries are looked for
-//! in the usual places and where `LIGHTFOOT_OPENBLAS`, `LIGHTFOOT_MKL`, `LIGHTFOOT_BLIS` and
-//! `LIGHTFOOT_BLASFEO` say. Deliberately absent: threads of peers that bring their own pool.
+//! Everything runs in this process on the same numbers, in interleaved passes. The FMA peak is
+//! sampled beside every run, and comparisons are medians of paired ratios. Libraries are searched
+//! in the usual places and at the paths in `LIGHTFOOT_OPENBLAS`, `LIGHTFOOT_MKL`, `LIGHTFOOT_BLIS`
+//! and `LIGHTFOOT_BLASFEO`.
+//!
+//! **Leaves out** threads of crates that bring their own thread pool.
 
 use crate::host::dated;
 use crate::journal::Journal;
@@ -132,6 +134,7 @@ fn page(findings: &Findings) -> String {
          `blocked-nt`: operands kept blocked, B transposed; `blocked-nn`: B turned on the way; `plain`: conversion inside the call.\n",
         findings.date, findings.version, findings.effort, findings.kernel
     );
+    // The peers are optional, so a page without them says so rather than look complete.
     if !cfg!(feature = "peers") {
         out += WITHOUT_PEERS;
     }
@@ -146,9 +149,11 @@ fn page(findings: &Findings) -> String {
         out += &format!("\n## {element}\n\n| N | {} | share of peak |\n|---:|", names.join(" | "));
         out += &"---:|".repeat(names.len() + 1);
         let mut sizes: Vec<usize> = rows.iter().map(|row| row.n).collect();
+        // Rows of one N are adjacent, because N is the outer loop of the race.
         sizes.dedup();
         for n in sizes {
             let at = |name: &str| rows.iter().find(|row| row.n == n && row.contestant == name);
+            // A contestant may be missing at some N; its cell is then a hyphen and not a zero.
             let cells: Vec<String> = names
                 .iter()
                 .map(|name| at(name).map_or("-".into(), |row| format!("{:.1}", row.gflops)))

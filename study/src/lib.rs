@@ -1,17 +1,19 @@
-//! Studies: published experiments that anyone can repeat on their machine, with the commands they
-//! ran and what is missing said.
+//! Studies: published experiments that anyone can repeat on their own machine. A result lists the
+//! commands that were run and what could not be measured.
 //!
 //! | you have | you want | call |
 //! |---|---|---|
-//! | a study's name | it | [`find`] in [`STUDIES`], then [`Study::run`] |
-//! | an hour | every study, and one page of what their papers say | [`run_all`] |
-//! | a size of tiles | its simulated misses | [`tile::simulation::replay`] |
-//! | several sizes of tiles | their times | [`tile::timing::grid`] |
+//! | the name of a study | its results | [`find`] in [`STUDIES`], then [`Study::run`] |
+//! | an hour | every study, and one page about the sentences of their papers | [`run_all`] |
+//! | a tile size | its simulated misses | [`tile::simulation::replay`] |
+//! | several tile sizes | their times | [`tile::timing::grid`] |
 //!
-//! A study runs lightfoot as users do, as a child process: the executable that it runs in must be
-//! lightfoot. It knows no short cut. What its paper found comes back as claims ([`Outcome`]). With
-//! feature `race` other crates run in the race of indexes; with `peers` those that multiply
-//! matrices too.
+//! A study runs lightfoot as users do, as a child process, and takes no short cut. So the
+//! executable that calls this crate must be lightfoot. The findings of the paper come back as
+//! claims, each with a verdict ([`Outcome`]).
+//!
+//! Feature `race` adds other crates to the race of indexes. Feature `peers` also adds crates that
+//! multiply matrices.
 
 #![forbid(unsafe_code)]
 

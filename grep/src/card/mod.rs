@@ -57,12 +57,16 @@ pub(super) fn choose(settings: &Settings, regex: &Regex) -> Choice {
     let threads =
         settings.file_threads.or_else(|| std::thread::available_parallelism().ok().map(usize::from));
     let threads = threads.unwrap_or(1);
+    // The tests so far cost nothing. This rate takes a measurement, which a small input would not
+    // repay.
     let Some(rate) = settings.paths.iter().find_map(|path| processor_rate(regex, path)) else {
         return Choice::no(String::from(
             "no file that was named can be read, so the processor's rate is not known",
         ));
     };
     let processor_seconds = bytes as f64 / rate / threads as f64;
+    // The card's rates may have to be measured, which opens the card. A search that ends before any
+    // card has started must not get that far.
     if processor_seconds < LEAST_SECONDS {
         return Choice::no(format!(
             "the processor needs about {processor_seconds:.2} s for {bytes} bytes on {threads} threads, at {:.2} GB/s each as measured, and a card longer to start",

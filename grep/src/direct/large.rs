@@ -113,6 +113,8 @@ impl Direct {
     ) -> Option<io::Result<SearchOutcome>> {
         let on_nul = self.on_nul(haystack)?;
         let first = &buffer[..large.read];
+        // These texts cannot be searched in pieces: a mark names an encoding, and a NUL byte in the
+        // first bytes makes the whole file binary.
         let is_marked = self.sniff && is_marked(first);
         let is_binary = on_nul == Nul::InLines && memchr::memchr(0, first).is_some();
         if is_marked || is_binary || !self.can_stream() {
@@ -130,6 +132,9 @@ impl Direct {
                 Some(any.map(|any| SearchOutcome { any, stats: None }))
             }
             _ => {
+                // The stream continues with the bytes that were read already. One byte more than
+                // the file's length leaves room for the read that finds its end, without doubling
+                // the buffer.
                 let expected =
                     usize::try_from(large.bytes).map_or(usize::MAX, |bytes| bytes.saturating_add(1));
                 let begun = std::mem::take(buffer);
@@ -195,17 +200,24 @@ impl Direct {
         let mut sink = PieceSink { direct: self, path, text: &[], out, any: false };
         let turns = Turns::new(large.ranges(FIRST_BYTES), threads);
         let failed = Mutex::new(None);
+        // Searches one range and hands in what is to be printed. Every range that was taken must be
+        // handed in, because the writer waits for results in order: a range that cannot be read
+        // counts as empty, and its error is reported at the end.
         let work = |number, range, scratch: &mut ThreadScratch, buffer: &mut Vec<u8>| {
             let lines = large.lines(&range, buffer).unwrap_or_else(|error| {
                 lock(&failed).get_or_insert(error);
                 Lines { place: 0..0, offset: 0 }
             });
             let ends = if self.format.line_number { line_ends(&buffer[lines.place.clone()]) } else { 0 };
+            // A thread waits here until all ranges in front of its own have counted their line
+            // ends. The count precedes the search, so the wait is short.
             let before = turns.lines_before(number, ends);
             let mut printed = turns.buffer();
             let Lines { place: piece, offset } = lines;
             let context = PieceContext { piece, offset, first_line: before + 1, ..context.clone() };
             self.print_piece(buffer, &context, scratch, &mut printed);
+            // Long lines are not copied but point into the text, which therefore travels with the
+            // result if it has any.
             printed.keep(buffer);
             turns.hand_in(number, printed);
         };
@@ -215,6 +227,8 @@ impl Direct {
                 work(number, range, &mut scratch, &mut buffer);
             }
         };
+        // The calling thread writes, because only it has `out`, and searches ranges while no result
+        // is due.
         let any = std::thread::scope(|scope| {
             for _ in 1..threads {
                 scope.spawn(worker);
@@ -226,6 +240,8 @@ impl Direct {
                     Turn::Finished => return Ok(sink.any),
                     Turn::Write(printed) => {
                         let written = sink.write(&printed);
+                        // A write error or a binary line ends the search: the others get no further
+                        // ranges, and the scope waits until they have finished their current ones.
                         if !matches!(written, Ok(ControlFlow::Continue(()))) {
                             turns.stop();
                             return written.map(|_| sink.any);

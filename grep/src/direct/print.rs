@@ -202,6 +202,8 @@ impl Direct {
         }
         let base = context.piece.start;
         let part = &text[context.piece.clone()];
+        // Without a prefix, a line number and an offset, there are no fields to format for each
+        // match.
         let plain = context.prefix.is_empty() && !self.format.line_number && !self.format.byte_offset;
         let (mut number, mut counted, mut matches) = (context.first_line, 0, 0);
         let mut fields = context.prefix.to_vec();
@@ -212,12 +214,16 @@ impl Direct {
                     number += line_ends(&part[counted..found.start]);
                     counted = found.start;
                 }
+                // The prefix stays in the buffer; only the numbers behind it change from match to
+                // match.
                 fields.truncate(context.prefix.len());
                 self.format.numbers(&mut fields, number, context.offset + (base + found.start) as u64);
                 printed.push(&fields);
             }
             printed.content(text, base + found.start..base + found.end);
         });
+        // If there are no marks, nothing was pushed: `each_match` decides before its first match,
+        // so the caller can still print this piece line by line.
         printed.lines = matches;
         is_marked
     }

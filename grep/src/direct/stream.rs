@@ -269,6 +269,9 @@ impl Direct {
         let (mut printed, mut scratch, mut any) = (Printed::default(), ThreadScratch::default(), false);
         while stream.next()? {
             let text = stream.piece();
+            // A stream with a NUL byte is binary. Matches of the pieces before it were printed;
+            // from it on, the first piece with a match ends the search, and only a notice reports
+            // that match.
             if stream.nul.is_some() && self.any(text) {
                 any = true;
                 break;
@@ -277,6 +280,8 @@ impl Direct {
                 context.piece = 0..text.len();
                 context.offset = stream.offset;
                 let ends = self.print_piece(text, &context, &mut scratch, &mut printed);
+                // Each piece has its own sink, because a sink borrows the text and the next read
+                // overwrites it. `any` carries over, so that the heading is written once.
                 let mut sink = PieceSink { direct: self, path, text, out: &mut *out, any };
                 let written = sink.write(&printed)?;
                 any = sink.any;
@@ -289,6 +294,7 @@ impl Direct {
                 }
             }
         }
+        // Without a match nothing is said about the NUL byte.
         if let Some(at) = stream.nul.filter(|_| any) {
             let notice =
                 if stream.has_quit() { self.format.stopped(path, at) } else { self.format.binary(path, at) };

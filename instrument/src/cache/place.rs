@@ -67,7 +67,7 @@ impl CodeCache {
 
     /// Enters a line of the inline instruction cache into the table that routines read.
     pub(crate) fn enter_line(&self, number: u32, address: u64, row: u32) {
-        let at = self.layout.contexts_offset() as usize + (context::KEPT_PLACES + 16 * number) as usize;
+        let at = self.layout.contexts_offset() as usize + (context::FETCH_PLACES + 16 * number) as usize;
         self.shared.write64(at, address);
         self.shared.write32(at + 8, row);
     }

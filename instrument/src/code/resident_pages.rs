@@ -30,6 +30,11 @@ impl ResidentPages {
         (2..=context::RESIDENT_PAGES_MAX).contains(&self.entries) && self.page_bytes.is_power_of_two()
     }
 
+    /// The number of groups of entries; the last one may have fewer than the others.
+    pub(crate) fn groups(&self) -> u32 {
+        self.entries.div_ceil(context::RESIDENT_GROUP)
+    }
+
     /// log2 of the page size.
     pub(crate) fn shift(&self) -> u8 {
         self.page_bytes.trailing_zeros() as u8

@@ -144,16 +144,16 @@ impl Emitter {
 
 /// Context offset of the time of a line's last use.
 fn time(number: u32) -> u32 {
-    context::KEPT_TIMES + 8 * number
+    context::FETCH_TIMES + 8 * number
 }
 
 /// Emits code that advances the clock and loads it into the register `clock`. Returns the
 /// displacement of a jump that is taken if the line is not in the cache.
 fn tick(code: &mut Assembler, clock: u8, number: u32) -> usize {
-    code.load(clock, context::KEPT_CLOCK);
+    code.load(clock, context::FETCH_CLOCK);
     code.advance(clock, 1);
     code.compare_zero(time(number));
-    code.store(clock, context::KEPT_CLOCK);
+    code.store(clock, context::FETCH_CLOCK);
     code.jump_if(Condition::Equal)
 }
 
@@ -164,7 +164,7 @@ const R9: u8 = 9;
 
 /// Context offset of the slot for a saved register of the routine.
 fn saved_slot(index: usize) -> u32 {
-    context::KEPT_SAVED + 8 * index as u32
+    context::FETCH_SAVED + 8 * index as u32
 }
 
 /// Emits the shared routine for a use of the line whose number is in eax. The caller has already
@@ -177,9 +177,9 @@ pub(super) fn routine(code: &mut Assembler, ways: u32, low: u8) {
     let more = [reg::RCX, RSI, RDI, R8, R9];
     // The clock advances by one for each use.
     code.store(reg::RDX, saved_slot(1));
-    code.load(reg::RDX, context::KEPT_CLOCK);
+    code.load(reg::RDX, context::FETCH_CLOCK);
     code.advance(reg::RDX, 1);
-    code.store(reg::RDX, context::KEPT_CLOCK);
+    code.store(reg::RDX, context::FETCH_CLOCK);
     // One use in [`COUNTED_EVERY`] increments the block's counter, whose number stands behind the
     // call.
     code.code().test_immediate(Size::Byte, Gpr::RDX, i32::from(COUNTED_EVERY) - 1);
@@ -187,14 +187,14 @@ pub(super) fn routine(code: &mut Assembler, ways: u32, low: u8) {
     load_behind_call(code, Gpr::RDX, COUNTER_BEHIND_CALL);
     let counter = in_context_table(reg::RDX, context::COUNTERS);
     code.code().alu_immediate(Alu::Add, Size::Qword, counter, 1);
-    code.load(reg::RDX, context::KEPT_CLOCK);
+    code.load(reg::RDX, context::FETCH_CLOCK);
     let here = code.len();
     code.patch(most, here);
     // If the time is not 0, the line is in the cache: store the new time.
-    let time = in_context_table(reg::RAX, context::KEPT_TIMES);
+    let time = in_context_table(reg::RAX, context::FETCH_TIMES);
     code.code().alu_immediate(Alu::Cmp, Size::Qword, time, 0);
     let absent = code.jump_if(Condition::Equal);
-    code.store_table(reg::RDX, reg::RAX, context::KEPT_TIMES);
+    code.store_table(reg::RDX, reg::RAX, context::FETCH_TIMES);
     finish(code, &saved);
     let here = code.len();
     code.patch(absent, here);
@@ -203,9 +203,9 @@ pub(super) fn routine(code: &mut Assembler, ways: u32, low: u8) {
     load_behind_call(code, Gpr::RCX, BLOCK_BEHIND_CALL);
     code.code().shift(Shift::Left, Size::Dword, Gpr::RCX, 8);
     code.code().alu_immediate(Alu::Or, Size::Dword, Gpr::RCX, low.into());
-    code.code().mov(Size::Dword, in_context(context::KEPT_WHAT), Gpr::RCX);
+    code.code().mov(Size::Dword, in_context(context::FETCH_WHAT), Gpr::RCX);
     // The first context holds the address and the row of each line, 16 bytes for each number.
-    code.mov_imm(R8, CONTEXTS + u64::from(context::KEPT_PLACES));
+    code.mov_imm(R8, CONTEXTS + u64::from(context::FETCH_PLACES));
     let twice = Memory::at(Gpr::RAX).index(Gpr::RAX, Scale::One);
     code.code().lea(Size::Qword, Gpr::RDX, twice);
     code.code().lea(Size::Qword, Gpr::R8, Memory::at(Gpr::R8).index(Gpr::RDX, Scale::Eight));
@@ -251,7 +251,7 @@ fn enter(code: &mut Assembler, ways: u32) {
     code.mov_imm(reg::RCX, ways.into());
     let again = code.len();
     code.code().mov_from(Size::Dword, Gpr::R8, way(Gpr::RCX));
-    code.load_table(R8, R8, context::KEPT_TIMES);
+    code.load_table(R8, R8, context::FETCH_TIMES);
     code.registers(Alu::Cmp, R8, RSI);
     code.code().mov_if(Condition::Below, Size::Qword, Gpr::RSI, Gpr::R8);
     code.code().mov_if(Condition::Below, Size::Dword, Gpr::RDI, Gpr::RCX);
@@ -260,10 +260,10 @@ fn enter(code: &mut Assembler, ways: u32) {
     code.patch(at, again);
     // The replaced line's time becomes 0, because it has left the cache.
     code.code().mov_from(Size::Dword, Gpr::R8, way(Gpr::RDI));
-    code.clear_table(R8, context::KEPT_TIMES);
+    code.clear_table(R8, context::FETCH_TIMES);
     code.code().mov(Size::Dword, way(Gpr::RDI), Gpr::RAX);
-    code.load(reg::RCX, context::KEPT_CLOCK);
-    code.store_table(reg::RCX, reg::RAX, context::KEPT_TIMES);
+    code.load(reg::RCX, context::FETCH_CLOCK);
+    code.store_table(reg::RCX, reg::RAX, context::FETCH_TIMES);
 }
 
 /// Emits the record of the line whose address is in r9.
@@ -271,7 +271,7 @@ fn record(code: &mut Assembler) {
     // The code before the call has written the ring's position to memory.
     code.load(reg::RDX, context::RING_POSITION);
     code.store_at(R9, reg::RDX, 0);
-    code.load32(reg::RCX, context::KEPT_WHAT);
+    code.load32(reg::RCX, context::FETCH_WHAT);
     code.store32_at(reg::RCX, reg::RDX, 8);
     code.advance(reg::RDX, 16);
     code.store(reg::RDX, context::RING_POSITION);

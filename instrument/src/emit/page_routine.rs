@@ -62,6 +62,14 @@ pub(super) fn ask_host(code: &mut Assembler, shape: Shape) {
 const USED: [Gpr; 9] =
     [Gpr::RAX, Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI, Gpr::R8, Gpr::R9, Gpr::R10, Gpr::R11];
 
+/// The registers that a routine uses for these uses: loops over lanes, rows and elements take all.
+fn used(uses: PageUses) -> &'static [Gpr] {
+    match uses {
+        PageUses::Reference | PageUses::Wide => &USED[..6],
+        PageUses::Complex(_) => &USED,
+    }
+}
+
 /// A value of the group that ends at rdx, counted from the end: 1 is the last value.
 fn value(back: usize) -> Memory {
     Memory::at(Gpr::RDX).plus(-16 * back as i32).gs()
@@ -72,7 +80,8 @@ fn value(back: usize) -> Memory {
 pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
     let pages = &routine.pages;
     let slot = |index: usize| context::PAGE_SAVED + 8 * index as u32;
-    for (index, register) in USED.iter().enumerate() {
+    let used = used(routine.uses);
+    for (index, register) in used.iter().enumerate() {
         code.store(register.number(), slot(index));
     }
     // Flags may be live behind a repeated string instruction. `lahf` saves all status flags but
@@ -99,7 +108,7 @@ pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
         code.code().alu_immediate(Alu::Add, Size::Byte, Gpr::RAX, 0x7f);
         code.code().ah_to_flags();
     }
-    for (index, register) in USED.iter().enumerate() {
+    for (index, register) in used.iter().enumerate() {
         code.load(register.number(), slot(index));
     }
     code.code().ret();
@@ -182,39 +191,67 @@ fn hint_index(code: &mut Assembler, to: Gpr, minus: Gpr, pages: &ResidentPages) 
 }
 
 /// Finds the least recently used entry; its number is in rcx afterwards. Uses rdx, rsi and rdi.
+///
+/// A program with many misses would spend most of them comparing the times of all entries. So each
+/// group of entries keeps its least time. Times only grow, so that a group's true least time is
+/// never below the one it keeps, and is that one as long as the entry has it. The least of all
+/// groups therefore names the oldest entry, or a group that was used since and is compared again.
 fn oldest(code: &mut Assembler, pages: &ResidentPages) {
-    // Four registers collect the least times of every fourth entry, so that no comparison waits for
-    // the one before.
-    let least = [Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI];
-    for register in least {
-        code.mov_imm(register.number(), u64::MAX);
-    }
-    let smaller = |code: &mut Assembler, register: Gpr, time: Memory| {
-        code.code().alu_from(Alu::Cmp, Size::Qword, register, time);
-        code.code().mov_if(Condition::Above, Size::Qword, register, time);
-    };
-    let in_fours = pages.entries & !3;
-    for entry in in_fours..pages.entries {
-        smaller(code, Gpr::RCX, in_context(context::RESIDENT_TIMES + 8 * entry));
-    }
-    if in_fours > 0 {
-        code.store(Gpr::R8.number(), context::PAGE_LAST);
-        code.mov_imm(Gpr::R8.number(), in_fours.into());
-        let again = code.len();
-        for (back, register) in (1..).zip(least) {
-            smaller(code, register, time(Gpr::R8).plus(-8 * back));
-        }
-        code.code().alu_immediate(Alu::Sub, Size::Dword, Gpr::R8, 4);
-        let at = code.jump_if(Condition::NotEqual);
-        code.patch(at, again);
-        code.load(Gpr::R8.number(), context::PAGE_LAST);
-    }
-    for (one, other) in [(Gpr::RCX, Gpr::RDX), (Gpr::RSI, Gpr::RDI), (Gpr::RCX, Gpr::RSI)] {
-        code.registers(Alu::Cmp, one.number(), other.number());
-        code.code().mov_if(Condition::Above, Size::Qword, one, other);
-    }
+    let again = code.len();
+    let groups = (0..pages.groups()).map(|group| in_context(context::RESIDENT_LEAST + 8 * group));
+    least(code, &[Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI], groups);
     // The low byte of a time is the number of its entry.
-    code.code().extend_into(Extend::ZeroByte, Gpr::RCX, Gpr::RCX);
+    code.code().extend_into(Extend::ZeroByte, Gpr::RDI, Gpr::RCX);
+    code.code().alu(Alu::Cmp, Size::Qword, time(Gpr::RDI), Gpr::RCX);
+    let known = code.jump_if(Condition::Equal);
+    least_of_group(code);
+    let at = code.jump();
+    code.patch(at, again);
+    let here = code.len();
+    code.patch(known, here);
+    code.code().mov(Size::Dword, Gpr::RCX, Gpr::RDI);
+    // The entry gets its next time now, which ends the wait of the next miss for this group.
+    code.load(Gpr::RSI.number(), context::PAGE_CLOCK);
+    let next = Memory::at(Gpr::RSI).index(Gpr::RCX, Scale::One).plus(context::PAGE_CLOCK_STEP as i32);
+    code.code().lea(Size::Qword, Gpr::RSI, next);
+    code.code().mov(Size::Qword, time(Gpr::RCX), Gpr::RSI);
+    least_of_group(code);
+}
+
+/// Emits the comparison of the times of the group whose entry is in rdi, and keeps the least. Uses
+/// rdx and rsi; the group's first entry is in rdi afterwards.
+fn least_of_group(code: &mut Assembler) {
+    // A word is kept for eight times, so a group's first entry is the place of its word in bytes.
+    const { assert!(context::RESIDENT_GROUP == 8) };
+    code.code().alu_immediate(Alu::And, Size::Dword, Gpr::RDI, -(context::RESIDENT_GROUP as i32));
+    let times = (0..context::RESIDENT_GROUP as i32).map(|entry| time(Gpr::RDI).plus(8 * entry));
+    least(code, &[Gpr::RDX, Gpr::RSI], times);
+    let group = Memory::at(Gpr::RDI).plus(context::RESIDENT_LEAST as i32).gs();
+    code.code().mov(Size::Qword, group, Gpr::RDX);
+}
+
+/// Emits the least of the words into the first of `registers`, and changes the others.
+fn least(code: &mut Assembler, registers: &[Gpr], words: impl Iterator<Item = Memory>) {
+    // The registers take turns, so that no comparison waits for the one before.
+    let mut used = 0;
+    for (&register, word) in registers.iter().cycle().zip(words) {
+        if used < registers.len() {
+            code.code().mov_from(Size::Qword, register, word);
+            used += 1;
+            continue;
+        }
+        code.code().alu_from(Alu::Cmp, Size::Qword, register, word);
+        code.code().mov_if(Condition::Above, Size::Qword, register, word);
+    }
+    let mut distance = 1;
+    while distance < used {
+        for first in (0..used - distance).step_by(2 * distance) {
+            let (one, other) = (registers[first], registers[first + distance]);
+            code.registers(Alu::Cmp, one.number(), other.number());
+            code.code().mov_if(Condition::Above, Size::Qword, one, other);
+        }
+        distance *= 2;
+    }
 }
 
 /// Emits the uses of all pages from rax to r8, which hold negated page addresses. Overwrites rcx,

@@ -46,7 +46,7 @@ pub(crate) struct RunEnd {
     pub(crate) exit: Exit,
     pub(crate) interrupted: bool,
     pub(crate) warnings: Vec<String>,
-    pub(crate) effort: EngineStats,
+    pub(crate) stats: EngineStats,
     pub(crate) processes: Vec<Process>,
     pub(crate) threads: Vec<outcome::Thread>,
 }
@@ -105,7 +105,7 @@ impl Host<'_> {
             exit,
             interrupted,
             warnings: std::mem::take(&mut self.warnings),
-            effort: self.effort,
+            stats: self.stats,
             processes: std::mem::take(&mut self.processes),
             threads: std::mem::take(&mut self.thread_counts),
         })
@@ -192,7 +192,7 @@ impl Host<'_> {
         image.looked_at_through(tid);
         let started = Instant::now();
         let (target, indirect) = if exit == EXIT_LOOKUP {
-            self.effort.lookups += 1;
+            self.stats.lookups += 1;
             (image.read64(context, context::TARGET), true)
         } else {
             let Some(&exit) = image.translator.cache.exits.get(exit as usize) else {
@@ -200,7 +200,7 @@ impl Host<'_> {
                 self.evidence.note(Forgery::Exit(exit));
                 return 0;
             };
-            self.effort.exits += 1;
+            self.stats.exits += 1;
             // A comparison of code that may change failed, or the fragment was retired.
             if exit.stale {
                 return image.replace(exit.patch as usize).unwrap_or(exit.target);
@@ -222,13 +222,13 @@ impl Host<'_> {
         if indirect {
             image.translator.cache.publish(target, fragment_index);
         }
-        self.effort.translating += started.elapsed();
+        self.stats.translating += started.elapsed();
         image.translator.cache.fragments[fragment_index].body
     }
 
     /// Hands the full segment to the observer and gives the thread an empty one.
     pub(crate) fn ring_full(&mut self, tid: i32) {
-        self.effort.segments += 1;
+        self.stats.segments += 1;
         self.pass_on(tid);
         let started = Instant::now();
         let ProgramThread { context, image: number, .. } = self.threads[&tid];
@@ -242,11 +242,11 @@ impl Host<'_> {
         // The observer may still be reading the next segment.
         self.wait_for(|id| *id == (number, context, next));
         self.image_of(number).start_segment(context, next, bytes);
-        self.effort.waiting += started.elapsed();
+        self.stats.waiting += started.elapsed();
         let started = Instant::now();
         // Samples of the records show which checks mostly fail.
-        self.effort.tuned += self.image_of(number).learn(offset, count);
-        self.effort.translating += started.elapsed();
+        self.stats.tuned += self.image_of(number).learn(offset, count);
+        self.stats.translating += started.elapsed();
     }
 
     /// Answers a stop after a complex reference whose extent generated code cannot compute: the
@@ -376,9 +376,8 @@ impl Host<'_> {
         let Some(mut image) = self.images.remove(&number) else { return };
         debug_assert_eq!(image.translator.cache.inconsistency(), None);
         let ((fragments, bytes), (former_fragments, former_bytes)) = (image.size(), image.taken_over);
-        self.effort.fragments +=
-            (fragments - former_fragments - image.translator.unverified.fragments) as u64;
-        self.effort.code_bytes += bytes - former_bytes;
+        self.stats.fragments += (fragments - former_fragments - image.translator.unverified.fragments) as u64;
+        self.stats.code_bytes += bytes - former_bytes;
         self.warnings.extend(image.keep());
         let profile = image.profile();
         self.blocks_ended += profile.blocks.len();

@@ -107,7 +107,7 @@ impl Host<'_> {
         }
         // The kernel saves the signal mask in the frame and follows the action, so both must be the
         // program's own.
-        self.effort.signals += 1;
+        self.stats.signals += 1;
         self.show_trap_mask(tid);
         if number == libc::SIGTRAP {
             self.put_back_trap_action(tid);

@@ -86,7 +86,7 @@ pub(crate) struct Host<'o> {
     pub(super) exit: Option<Exit>,
     pub(crate) failure: Option<Error>,
     pub(crate) warnings: Vec<String>,
-    pub(crate) effort: EngineStats,
+    pub(crate) stats: EngineStats,
     pub(crate) binding: Binding,
     pub(crate) echo: Echo,
     /// Whether some process has had an action for SIGTRAP.
@@ -140,7 +140,7 @@ impl<'o> Host<'o> {
             exit: None,
             failure: None,
             warnings: Vec::new(),
-            effort: EngineStats::default(),
+            stats: EngineStats::default(),
             binding,
             echo: Echo::default(),
             trap_actions: false,

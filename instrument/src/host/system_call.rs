@@ -39,7 +39,7 @@ impl Host<'_> {
     /// Answers the stop before a special system call and lets the thread go on.
     pub(crate) fn system_call(&mut self, tid: i32) {
         let Some(registers) = ptrace::registers(tid) else { return };
-        self.effort.system_calls += 1;
+        self.stats.system_calls += 1;
         if self.answers_checker(tid, &registers) {
             return;
         }

@@ -20,7 +20,7 @@ impl Image {
     pub(super) fn replace_inherited(&self, pid: i32, context: usize) -> Result<(), Error> {
         // The parent's thread stands at its system call, so the part of its context that generated
         // code uses within one instruction is free.
-        const _: () = assert!(context::VECTOR as usize + SCRATCH_BYTES <= context::KEPT_CLOCK as usize);
+        const _: () = assert!(context::VECTOR as usize + SCRATCH_BYTES <= context::FETCH_CLOCK as usize);
         let scratch = CONTEXTS + context as u64 * context::BYTES + u64::from(context::VECTOR);
         self.map_into(pid, MappingOrigin::Inherited, scratch)
     }

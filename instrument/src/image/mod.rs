@@ -346,9 +346,9 @@ impl Image {
     /// Empties the inline instruction cache that an earlier thread of the context left.
     fn empty_kept(&self, context: usize) {
         let numbers = self.translator.lines.kept_count() + 1;
-        let rows = (context::KEPT_TIMES - context::KEPT_LINES) as usize;
+        let rows = (context::FETCH_TIMES - context::FETCH_LINES) as usize;
         let zeros = vec![0u8; rows + 8 * numbers];
-        self.shared.write(self.context(context) + context::KEPT_LINES as usize, &zeros);
+        self.shared.write(self.context(context) + context::FETCH_LINES as usize, &zeros);
     }
 
     /// Points the ring of context `context` at the beginning of a segment. The thread may fill

@@ -137,6 +137,16 @@ impl Image {
         };
         *empty.count(context::RESIDENT_EMPTY) = entries as u8;
         self.write_table(context, &empty);
+        // The first entry of each group is its oldest. Behind the last entry are none: their times
+        // are never the least.
+        let groups = shape.groups();
+        for group in 0..groups {
+            let first = u64::from(group * context::RESIDENT_GROUP);
+            self.write64(context, context::RESIDENT_LEAST + 8 * group, first);
+        }
+        for absent in shape.entries..groups * context::RESIDENT_GROUP {
+            self.write64(context, context::RESIDENT_TIMES + 8 * absent, u64::MAX);
+        }
     }
 
     fn resident_table(&self, context: usize, shape: ResidentPages) -> Table {

@@ -63,8 +63,8 @@ impl InlineICache {
     /// Context offset of the numbers of a set's lines, 4 bytes each.
     pub(crate) fn row(&self, set: u32) -> u32 {
         let first = match self.side {
-            Side::Lines => context::KEPT_LINES,
-            Side::Pages => context::KEPT_PAGES,
+            Side::Lines => context::FETCH_LINES,
+            Side::Pages => context::FETCH_PAGES,
         };
         first + 4 * set * self.ways
     }

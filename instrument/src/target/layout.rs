@@ -74,11 +74,11 @@ pub(crate) mod context {
     /// 16 addresses that a tool's events record after their instruction has executed.
     pub(crate) const WAITING: u32 = 0x180;
     /// The clock of the inline instruction cache.
-    pub(crate) const KEPT_CLOCK: u32 = 0x200;
+    pub(crate) const FETCH_CLOCK: u32 = 0x200;
     /// The word `what` of the record of a miss in the inline instruction cache.
-    pub(crate) const KEPT_WHAT: u32 = 0x20c;
+    pub(crate) const FETCH_WHAT: u32 = 0x20c;
     /// Registers of the program while the routine of the inline instruction cache runs.
-    pub(crate) const KEPT_SAVED: u32 = 0x210;
+    pub(crate) const FETCH_SAVED: u32 = 0x210;
     /// Data page filter, 8 bytes a set.
     pub(crate) const DATA_PAGES: u32 = 0x400;
     /// Instruction page filter, 4 bytes a set.
@@ -131,6 +131,11 @@ pub(crate) mod context {
     pub(crate) const PAGE_FLAGS: u32 = 0xe430;
     /// The program's registers while a routine that uses pages runs.
     pub(crate) const PAGE_SAVED: u32 = 0xe438;
+    /// The number of entries of the simulated data TLB that form a group.
+    pub(crate) const RESIDENT_GROUP: u32 = 8;
+    /// For each group of entries, the least of their times when it was last looked for, 8 bytes
+    /// each.
+    pub(crate) const RESIDENT_LEAST: u32 = 0xe4c0;
     /// The ring: `RING_SEGMENTS` segments.
     pub(crate) const RING: u32 = 0x1_0000;
     pub(crate) const RING_SEGMENT_BYTES: u32 = 1 << 20;
@@ -142,22 +147,22 @@ pub(crate) mod context {
     /// superblock.
     pub(crate) const RING_SLACK_BYTES: u32 = 64 << 10;
     /// The inline instruction cache: for each set, the numbers of its lines, 4 bytes each.
-    pub(crate) const KEPT_LINES: u32 = RING + RING_SEGMENTS * RING_SEGMENT_BYTES;
+    pub(crate) const FETCH_LINES: u32 = RING + RING_SEGMENTS * RING_SEGMENT_BYTES;
     /// The inline instruction cache: for each set, the numbers of its pages, 4 bytes each.
-    pub(crate) const KEPT_PAGES: u32 = KEPT_LINES + 4 * event::KEPT_LINES_MAX;
+    pub(crate) const FETCH_PAGES: u32 = FETCH_LINES + 4 * event::FETCH_LINES_MAX;
     /// For each number of a line or page, the time of its last use, 8 bytes; 0 if it is not in its
     /// set.
-    pub(crate) const KEPT_TIMES: u32 = KEPT_PAGES + 4 * event::KEPT_LINES_MAX;
+    pub(crate) const FETCH_TIMES: u32 = FETCH_PAGES + 4 * event::FETCH_LINES_MAX;
     /// For each number of a line or page, its address and row, 16 bytes. All threads read the first
     /// context's table.
-    pub(crate) const KEPT_PLACES: u32 = KEPT_TIMES + 8 * NUMBERS_MAX as u32;
+    pub(crate) const FETCH_PLACES: u32 = FETCH_TIMES + 8 * NUMBERS_MAX as u32;
     /// The most lines and pages that code can touch.
     pub(crate) const NUMBERS_MAX: usize = 2 << 20;
     /// Exit counters, 8 bytes each.
-    pub(crate) const COUNTERS: u32 = KEPT_PLACES + 16 * NUMBERS_MAX as u32;
+    pub(crate) const COUNTERS: u32 = FETCH_PLACES + 16 * NUMBERS_MAX as u32;
     /// Offsets of the parts that all fragments use often: scratch words and filters, times of
     /// lines, counters.
-    pub(crate) const OFTEN_USED: [u32; 4] = [0, KEPT_TIMES, COUNTERS, COUNTERS + (2 << 20)];
+    pub(crate) const OFTEN_USED: [u32; 4] = [0, FETCH_TIMES, COUNTERS, COUNTERS + (2 << 20)];
     /// Bytes of a context.
     pub(crate) const BYTES: u64 = 128 << 20;
     /// The most exit counters.

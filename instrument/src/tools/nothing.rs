@@ -15,7 +15,7 @@ impl Tool for Nothing {
     }
 
     fn finish(&mut self, summary: &Summary<'_>) -> io::Result<Report> {
-        let effort = summary.outcome().effort;
-        Ok(Report::totals([("fragments", effort.fragments), ("bytes of code", effort.code_bytes)]))
+        let stats = summary.outcome().stats;
+        Ok(Report::totals([("fragments", stats.fragments), ("bytes of code", stats.code_bytes)]))
     }
 }

@@ -129,6 +129,7 @@ fn help_of(command: &Command, words: Vec<String>) -> CommandHelp {
         help_of(command, words)
     };
     let commands = command.get_subcommands();
+    // clap adds a `help` command at every level, which needs no page of its own.
     let commands = commands.filter(|command| !command.is_hide_set() && command.get_name() != "help");
     let commands = commands.map(inner).collect();
     let usage = command.clone().render_usage().to_string();
@@ -150,6 +151,7 @@ fn help_of(command: &Command, words: Vec<String>) -> CommandHelp {
         environment: &[ENVIRONMENT, TRANSLATIONS],
         ..CommandHelp::default()
     };
+    // A command that takes a program to run passes the program's exit status on.
     help.statuses = if help.before_program().is_some() { OF_PROGRAMS } else { OF_OTHERS };
     help
 }

@@ -6,8 +6,9 @@ use std::ffi::OsString;
 /// The simulated machine.
 #[derive(Clone, Debug, Default, Args)]
 pub struct MachineOptions {
-    /// Machine to simulate: `host`, a name that `lightfoot machines` lists, or a TOML file
-    #[arg(long, value_name = "host|PRESET|FILE", default_value = "host")]
+    /// Machine to simulate: `host`, `measured` (the host as doctor measured it), a name that
+    /// `lightfoot machines` lists, or a TOML file
+    #[arg(long, value_name = "host|measured|PRESET|FILE", default_value = "host")]
     pub machine: OsString,
     /// First-level instruction cache, e.g. 32K,8,64; then any of: a replacement policy (lru fifo
     /// plru random mru nru lru_plru4 QLRU_H00_M1_R0_U1 … duel:FIRST:SECOND:LEADERS), prefetchers

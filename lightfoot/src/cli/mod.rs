@@ -287,6 +287,10 @@ pub struct Grep {
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
+    /// Measure sizes and latencies of caches and TLBs, which takes two seconds of a quiet machine,
+    /// and keep them as the machine `measured`
+    #[arg(long)]
+    pub measure: bool,
     /// Shape of the answer
     #[arg(long, value_enum, default_value_t = DoctorFormat::Text)]
     pub format: DoctorFormat,
@@ -295,7 +299,7 @@ pub struct Doctor {
 /// Options of `machines`.
 #[derive(Debug, Args)]
 pub struct Machines {
-    /// Machine to show: `host`, the name of a preset, or a TOML file
+    /// Machine to show: `host`, `measured`, the name of a preset, or a TOML file
     pub name: Option<OsString>,
     /// Write the description as TOML, as a start for a file of your own
     #[arg(long, requires = "name")]

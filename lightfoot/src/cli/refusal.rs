@@ -14,6 +14,8 @@ pub fn refusal(error: &Error) -> Option<String> {
     let first = |kind| texts(error, kind).map(|all| all.join(" or "));
     let option = first(ContextKind::InvalidArg)?;
     match error.kind() {
+        // Only flags: an operand too many keeps clap's text. A program whose name begins with a
+        // hyphen needs `--` before it.
         ErrorKind::UnknownArgument if option.starts_with('-') => {
             let suggestion = first(ContextKind::SuggestedArg).map(|other| format!("did you mean {other}? "));
             let suggestion = suggestion.unwrap_or_default();
@@ -21,10 +23,12 @@ pub fn refusal(error: &Error) -> Option<String> {
                 "there is no option {option}: {suggestion}see --help, or put -- before a program of that name"
             ))
         }
+        // The option's parser refused the value; its own sentence says what was expected.
         ErrorKind::ValueValidation => {
             let expected = expected(&error.source()?.to_string());
             Some(format!("{}: {expected}, got {}", name(&option), first(ContextKind::InvalidValue)?))
         }
+        // The value is not one of those listed, or there is none: then clap reports an empty one.
         ErrorKind::InvalidValue => {
             let known = texts(error, ContextKind::ValidValue).unwrap_or_default();
             let given = first(ContextKind::InvalidValue).unwrap_or_default();

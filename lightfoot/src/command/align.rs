@@ -88,6 +88,7 @@ fn metrics(options: &Align, first: &Trace, second: &Trace) -> Result<Vec<String>
         let all = || trace.header.metrics.iter().map(|metric| metric.name.as_str());
         if let Some(name) = names.iter().find(|name| trace.position(name).is_none()) {
             let candidates = measure::counter::nearest(name, all());
+            // Without a similar name, all are listed.
             let candidates = if candidates.is_empty() { all().collect() } else { candidates };
             return refuse(format!(
                 "{} has no metric {name}; it has {}",
@@ -95,6 +96,7 @@ fn metrics(options: &Align, first: &Trace, second: &Trace) -> Result<Vec<String>
                 candidates.join(", ")
             ));
         }
+        // A trace without a whole interval has no series, so there would be nothing to align.
         if trace.whole().is_empty() {
             return refuse(format!("{} has no whole interval to align", path.display()));
         }
@@ -110,6 +112,8 @@ fn answer(first: &Trace, second: &Trace, names: &[String], band: Band) -> Answer
         names.iter().filter_map(|name| trace.position(name)).map(|index| trace.series(index)).collect()
     };
     let (raw_a, raw_b) = (series(first), series(second));
+    // Distances add up over metrics, so every metric is scaled to standard deviation 1;
+    // correlations are those of the raw series.
     let scaled = |raw: &[Vec<f64>]| raw.iter().map(|series| normalised(series)).collect::<Vec<_>>();
     let (a_all, b_all) = (scaled(&raw_a), scaled(&raw_b));
     let without = |all: &[Vec<f64>], left_out: usize| -> Vec<Vec<f64>> {
@@ -120,6 +124,8 @@ fn answer(first: &Trace, second: &Trace, names: &[String], band: Band) -> Answer
         notes.push("one metric alone aligns itself: its correlation says little".into());
     }
     let row = |(metric, name): (usize, &String)| {
+        // The path comes from the other metrics: one that the metric itself had shaped would
+        // correlate too well. A single metric has no others.
         let aligned = match names.len() {
             1 => align(&a_all, &b_all, band),
             _ => align(&without(&a_all, metric), &without(&b_all, metric), band),
@@ -129,6 +135,7 @@ fn answer(first: &Trace, second: &Trace, names: &[String], band: Band) -> Answer
         Row { metric, correlation, distance: aligned.distance(), warp_largest: aligned.warp().0 }
     };
     let all: Aligned = align(&a_all, &b_all, band);
+    // More than one pair in twenty at the edge means that the band, not the data, shaped the path.
     if all.at_edge * 20 > all.path.len() {
         notes.push(format!(
             "{} of {} pairs lie at the band's edge: a wider band (--band) may align better",

@@ -1,4 +1,5 @@
-//! `lightfoot cache`: misses in a simulated hierarchy (ATOM's second tool).
+//! `lightfoot cache`: counts the misses of a program in a simulated memory hierarchy. It
+//! corresponds to the second tool of ATOM.
 
 use super::measure::{self, Followed, Measured, Prepared, Simulated};
 use super::thread::OfThread;
@@ -15,6 +16,7 @@ use crate::run::images::Images;
 use crate::run::observe::{SimulatedRun, Simulator};
 use crate::run::simulation::{Simulated as Run, Simulation};
 use anyhow::{Context, Result};
+use event::{Counter, RecordKind};
 use instrument::Outcome;
 use serde_json::{json, Value};
 use simulate::distance::CurveSizes;
@@ -31,13 +33,16 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
     if options.curves && !matches!(options.run.format, Shape::Text | Shape::Json | Shape::Html) {
         anyhow::bail!("--curves has no place in this --format: use text, json or html");
     }
+    // What the options exclude is refused above, before the machine is read; what the machine
+    // cannot do is refused below, before the program runs.
     let hierarchy = Hierarchy::new(&options.hierarchy)?;
     if prepared.by_thread() && !hierarchy.levels.is_plain() {
         anyhow::bail!("--by thread needs LRU, independent levels, no prefetchers and pages of one size");
     }
     let plan = Plan::new(options, &hierarchy)?;
-    let Ran { mut outcome, counts, images, threads, predicted, curve, followed } =
+    let Ran { mut outcome, counts, images, threads, predicted, curve, records, followed } =
         simulate(options, &prepared, &hierarchy, &plan)?;
+    // Complex references that the simulation counted are not in the engine's profile yet.
     complete(&mut outcome.profile, &counts.complex);
     outcome.warnings.extend(hierarchy.warnings.iter().cloned());
     if counts.damaged > 0 {
@@ -55,7 +60,7 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
     };
     let threads = threads.iter().map(of_thread).collect();
     let mut machine = serde_json::to_value(&hierarchy.machine)?;
-    machine["simulation"] = simulation(options, &plan);
+    machine["simulation"] = simulation(options, &plan, &records);
     let simulated = Some(Simulated { hierarchy: &hierarchy, counts, predicted, curve });
     let kind = Kind::Cache;
     prepared.finish(Measured { kind, outcome, simulated, images, threads, machine, followed })
@@ -99,10 +104,26 @@ impl Plan {
     }
 }
 
+/// The kinds of records that a simulation reads, by their names in the report.
+const RECORD_KINDS: &[(&str, RecordKind)] = &[
+    ("loads", RecordKind::Load),
+    ("stores", RecordKind::Store),
+    ("modifies", RecordKind::Modify),
+    ("prefetches", RecordKind::Prefetch),
+    ("fetches", RecordKind::Fetch),
+    ("blocks", RecordKind::Block),
+    ("complex", RecordKind::Complex),
+    ("payloads", RecordKind::Payload),
+    ("fetch_pages", RecordKind::FetchPage),
+    ("data_pages", RecordKind::DataPage),
+];
+
 /// How the machine was simulated: options beyond its description, and the stream that they needed.
-fn simulation(options: &Cache, plan: &Plan) -> Value {
+fn simulation(options: &Cache, plan: &Plan, records: &Counter) -> Value {
+    let by_kind = RECORD_KINDS.iter().map(|(name, kind)| ((*name).to_owned(), records.count(*kind).into()));
     json!({
         "stream": plan.stream.why,
+        "records": Value::Object(by_kind.collect()),
         "huge_pages": options.hierarchy.huge_pages,
         "pages": options.hierarchy.pages,
         "predictor": options.branches.then_some(&options.predictor),
@@ -125,6 +146,8 @@ struct Ran<'a> {
     threads: Vec<(u32, Counts)>,
     predicted: Option<Predicted>,
     curve: Option<Curve>,
+    /// What the simulation read.
+    records: Counter,
     followed: Followed,
 }
 
@@ -153,18 +176,22 @@ fn simulate<'a>(
         let (outcome, mut found) = prepared.run_course(course)?;
         let (counts, predicted) = (std::mem::take(&mut found.counts), found.predicted.take());
         let curve = curve(found.curve.take());
+        let records = std::mem::take(&mut found.records);
         let touched = found.touched.take().map(|touched| Touched::new(&touched, hierarchy, &stream));
         let attribution = |counts: &simulate::Counts| Some(hierarchy.attribution(counts, None));
         let followed = Followed::new(found, attribution, prepared.run.rep);
         let followed = followed.with_touched(touched);
         let (images, threads) = (None, Vec::new());
-        return Ok(Ran { outcome, counts, images, threads, predicted, curve, followed });
+        return Ok(Ran { outcome, counts, images, threads, predicted, curve, records, followed });
     }
+    // Without branches, calls or a region, the simulation takes the stream directly. This is
+    // faster, and it tells images and threads apart, which block-order analysis does not.
     let options = prepared.options(stream);
     let simulation = simulation.with_threads(options.threads);
     let mut simulator = Simulator::new(simulation, prepared.images(Some(hierarchy)));
     let outcome = engine::run(&prepared.command, &options, &mut simulator);
-    let SimulatedRun { counts, simulated: Run { threads, curve: found, .. }, images } = simulator.finish();
+    let SimulatedRun { counts, simulated: Run { threads, curve: found, records, .. }, images } =
+        simulator.finish();
     let (curve, followed) = (curve(found), Followed::default());
-    Ok(Ran { outcome: outcome?, counts, images, threads, predicted: None, curve, followed })
+    Ok(Ran { outcome: outcome?, counts, images, threads, predicted: None, curve, records, followed })
 }

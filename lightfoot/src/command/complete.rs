@@ -1,6 +1,7 @@
 //! `lightfoot completions SHELL`: writes the completions of all commands for a shell.
 
 use crate::cli::{self, Completions};
+use crate::run::named::MEASURED;
 use anyhow::Result;
 use instrument::tools::TOOLS;
 use machine::PRESETS;
@@ -41,9 +42,13 @@ fn enter_names(page: &mut CommandHelp) {
     let named = |name: &str, about: &str| Choice { name: name.to_owned(), about: about.to_owned() };
     for option in page.groups.iter_mut().flat_map(|group| &mut group.options) {
         option.choices.extend(match option.longs.first().map(String::as_str) {
-            Some("machine") => std::iter::once(named("host", "The machine that this runs on"))
-                .chain(PRESETS.iter().map(|preset| named(preset.name, preset.description)))
-                .collect(),
+            Some("machine") => [
+                named("host", "The machine that this runs on"),
+                named(MEASURED, "The same, as lightfoot doctor --measure found it"),
+            ]
+            .into_iter()
+            .chain(PRESETS.iter().map(|preset| named(preset.name, preset.description)))
+            .collect(),
             Some("tool") => [
                 named("count", "Instructions, blocks, loads and stores"),
                 named("cache", "Misses in a simulated memory hierarchy"),

@@ -2,9 +2,11 @@
 //! fix.
 //!
 //! Rows come from crate `machine`, which reads files and CPUID, and from a trial of the engine. An
-//! exit status of 1 means that something that the main commands need is missing.
+//! exit status of 1 means that something that the main commands need is missing; with `--measure`,
+//! that nothing could be measured.
 
 use super::machines::levels;
+use super::measured::{self, Measurement};
 use crate::cli::{Doctor, DoctorFormat};
 use crate::run::engine;
 use anyhow::Result;
@@ -26,20 +28,35 @@ struct Diagnosis {
     machine: Machine,
     abilities: Vec<Ability>,
     trials: Vec<Ability>,
+    /// With `--measure`: what was measured, or why nothing was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measurement: Option<Measurement>,
 }
 
 pub(super) fn run(options: &Doctor) -> Result<u8> {
+    // First of all, while no other thread of ours is there.
+    let measurement = options.measure.then(measured::measure);
+    if let (Some(measurement), DoctorFormat::Text) = (&measurement, options.format) {
+        print(&measurement.text())?;
+        let Some(path) = measurement.keep()? else { return Ok(NEGATIVE) };
+        print(&measured::kept(&path))?;
+        return Ok(0);
+    }
     let diagnosis = Diagnosis {
         schema: 1,
         version: env!("CARGO_PKG_VERSION"),
         machine: Machine::host(),
         abilities: machine::abilities().into_iter().chain([card()]).collect(),
         trials: engine::abilities(),
+        measurement,
     };
     print(&match options.format {
         DoctorFormat::Json => serde_json::to_string_pretty(&diagnosis)? + "\n",
         DoctorFormat::Text => text(&diagnosis),
     })?;
+    if let Some(measurement) = &diagnosis.measurement {
+        return Ok(if measurement.keep()?.is_some() { 0 } else { NEGATIVE });
+    }
     let cannot_run = diagnosis.trials.iter().any(|row| row.state == State::No);
     Ok(if cannot_run { NEGATIVE } else { 0 })
 }

@@ -42,6 +42,7 @@ pub(super) fn run(options: &Instrument) -> Result<u8> {
     let path = found(&options.program)?;
     let program =
         std::fs::read(&path).map_err(|error| refused(format!("cannot read {}: {error}", path.display())))?;
+    // The fifth byte of an ELF file is its class: 2 for 64 bits.
     if !program.starts_with(b"\x7fELF\x02") {
         return Err(refused(format!(
             "{} is no 64-bit ELF program: scripts run under their interpreter, instrument that",
@@ -49,10 +50,12 @@ pub(super) fn run(options: &Instrument) -> Result<u8> {
         )));
     }
     let permissions = permissions(&path)?;
+    // Options are checked now, so that the written file cannot fail because of them later.
     let words = words(options)?;
     let header = Header { words, path: path.into_os_string().into_vec() };
     let file = composed(&std::fs::read(THIS).context("cannot read this executable")?, &program, &header)?;
     let out = &options.output;
+    // Writing replaces the path by a new file. A device such as /dev/null must not be replaced.
     if out.metadata().is_ok_and(|about| !about.is_file()) {
         return Err(refused(format!(
             "{} is no file: name one that the program can be written to",

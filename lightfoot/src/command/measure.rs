@@ -12,6 +12,7 @@ use crate::run::calls::Calls;
 use crate::run::engine::{self, exit_signal, exit_status};
 use crate::run::hierarchy::Hierarchy;
 use crate::run::images::{Images, Kept};
+use crate::run::named::cache_folder;
 use crate::run::native;
 use crate::run::tally::{tally, Attribution, Counts, Grain, Tally};
 use anyhow::Result;
@@ -270,6 +271,8 @@ impl Prepared<'_> {
 
     fn report(&self, mut measured: Measured<'_>) -> Report {
         let followed = std::mem::take(&mut measured.followed);
+        // The tally sums the counts by place and finds names; everything below arranges what it
+        // found.
         let (mut symbols, calls) = (followed.symbols, followed.calls);
         let outcome = &measured.outcome;
         let attribution = measured.simulated.as_ref().map(Simulated::attribution);
@@ -288,6 +291,7 @@ impl Prepared<'_> {
             simulated.describe(&mut report);
         }
         report.region.clone_from(&self.run.region);
+        // The wall time covers the whole run, so it gives no rate for a region.
         report.instructions_per_s = match self.run.region {
             None => per_second(tally.totals.instructions, report.wall_s),
             Some(_) => None,
@@ -299,6 +303,7 @@ impl Prepared<'_> {
         report.warnings.clone_from(&outcome.warnings);
         report.warnings.extend(followed.warnings);
         report.warnings.extend(stripped(&tally, &symbols));
+        // Annotated formats also show lines, calls, and the parts of single processes.
         if self.run.format.is_annotated() {
             let mut detail = Detail::new(&tally, &symbols);
             if let Some(calls) = &calls {
@@ -313,9 +318,11 @@ impl Prepared<'_> {
             detail.touched = followed.touched;
             report.detail = Some(detail);
         }
+        // Instructions without a known line share one row; the warning says how many they are.
         if self.by.contains(&By::Line) || self.run.format.is_annotated() {
             report.warnings.extend(unknown_lines(&tally));
         }
+        // This may run the program once more, so it comes last.
         self.compare(&mut report);
         report
     }
@@ -373,24 +380,19 @@ impl Prepared<'_> {
     }
 }
 
-/// The folder in which translations are kept for later runs, by the XDG base directory
-/// specification.
+/// The folder in which translations are kept for later runs.
 fn translations() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(own) = named("LIGHTFOOT_TRANSLATIONS") {
         return (own != "off").then(|| own.into());
     }
-    let absolute = |path: PathBuf| Some(path).filter(|path| path.is_absolute());
-    let cache = named("XDG_CACHE_HOME").and_then(|path| absolute(path.into()));
-    // A home directory that does not exist is not created.
-    let home = || named("HOME").map(PathBuf::from).filter(|home| home.is_dir());
-    let cache = cache.or_else(|| home().and_then(|home| absolute(home.join(".cache"))))?;
-    Some(cache.join("lightfoot").join("translations"))
+    Some(cache_folder()?.join("translations"))
 }
 
 /// A report without counts.
 fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
     let outcome = &measured.outcome;
+    // The fields are named one by one, so that a new field has a value here or does not compile.
     Report {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
@@ -406,7 +408,7 @@ fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
         instructions_per_s: None,
         native_wall_s: None,
         slowdown: None,
-        engine: engine(&outcome.effort),
+        engine: engine(&outcome.stats),
         totals: Default::default(),
         cycles: None,
         write_backs: None,

@@ -1,4 +1,4 @@
-//! The commands: each a function from its options to an exit status.
+//! The commands. Each is a function from the options of its command line to an exit status.
 
 mod align;
 mod cache;
@@ -13,6 +13,7 @@ mod instrument;
 mod machines;
 mod man;
 mod measure;
+mod measured;
 mod new_tool;
 mod perturb;
 mod plan;

@@ -53,6 +53,8 @@ pub(super) fn run(options: &Plan) -> Result<u8> {
         anyhow::bail!("no metric to plan for: give some with --metrics fn:NAME,fn:NAME");
     }
     let repeats = options.repeats as usize;
+    // The budget counts runs of the program. A trial takes `repeats` of them, and so do the
+    // baselines.
     let trials = (options.budget as usize).saturating_sub(repeats) / repeats;
     if trials == 0 {
         let least = 2 * repeats;
@@ -62,6 +64,7 @@ pub(super) fn run(options: &Plan) -> Result<u8> {
         );
     }
     let mut bench = Bench { options, metrics, baseline: Vec::new(), ran: 0 };
+    // Baselines come first: the search compares every trial with them.
     bench.baseline = bench.traces(Vec::new(), Layout::Packed)?;
     let count = bench.metrics.len();
     let found = plan(&mut bench, count, options.layouts.len().max(1), trials)?;
@@ -89,6 +92,8 @@ pub(super) fn run(options: &Plan) -> Result<u8> {
         Some(path) => replace(path, shown).with_context(|| format!("cannot write {}", path.display()))?,
         None => print(&shown)?,
     }
+    // The command passes on the exit status of the last baseline, in which nothing was added to the
+    // program.
     let last = bench.baseline.last().and_then(|trace| trace.end.as_ref());
     Ok(last.and_then(|end| end.exit_status).unwrap_or(exit::FAILURE))
 }

@@ -135,6 +135,7 @@ fn answer<T: Real>(options: &Tile) -> Result<Answer> {
         let paper_cycles = paper::cost(machine, n, tile, bytes, branches);
         let paper_cycles = note(paper_cycles, &mut answer.missing).map(|cost| cost.total());
         let plan_cycles = rates.map(|rates| rate::cycles(&rates, problem, Work::MaskedLoops, tile).total());
+        // A tile larger than the simulated matrix has no figures there.
         let small = tile <= answer.simulated_n;
         let loops = Loops { n: answer.simulated_n, tile, element_bytes: bytes, threads: 1 };
         let simulated = small.then(|| replay(&hierarchy.levels, loops)).transpose()?;
@@ -149,6 +150,8 @@ fn answer<T: Real>(options: &Tile) -> Result<Answer> {
             measured: None,
         });
     }
+    // The kernel also splits columns. Without rates there is no model, and a common width stands in
+    // for its choice.
     for &tile in GRID.iter().filter(|&&tile| tile <= n.max(8)) {
         let cols = rates.map_or(128, |rates| rate::blocks(&rates, problem, Work::Kernel, tile).cols);
         let plan_cycles = rates.map(|rates| rate::cycles(&rates, problem, Work::Kernel, tile).total());
@@ -159,6 +162,7 @@ fn answer<T: Real>(options: &Tile) -> Result<Answer> {
     } else {
         measure::<T>(&mut answer)?;
     }
+    // A regret compares a choice with the best of the measured grid, so the grid comes first.
     choose::<T>(&mut answer, options.no_measure)?;
     Ok(answer)
 }
@@ -211,6 +215,7 @@ fn choose<T: Real>(answer: &mut Answer, no_measure: bool) -> Result<()> {
     };
     let n = answer.n;
     let best_loop = fastest(&mut answer.loops.iter().map(|row| row.measured));
+    // The paper's model and the second one each choose a tile for the loops.
     let models = [
         ("paper", lowest(&mut answer.loops.iter().map(|row| (row.tile, row.paper_cycles)))),
         ("plan", lowest(&mut answer.loops.iter().map(|row| (row.tile, row.plan_cycles)))),
@@ -226,6 +231,8 @@ fn choose<T: Real>(answer: &mut Answer, no_measure: bool) -> Result<()> {
         answer.choices.push(Choice { subject: "loops", model, tile, regret, best_tile: best_loop });
     }
     let best = fastest(&mut answer.kernel.iter().map(|row| row.measured));
+    // The paper has no model of the kernel, so there is one choice. Its tiling includes the number
+    // of columns that the model chose for that tile.
     if let Some(tile) = lowest(&mut answer.kernel.iter().map(|row| (row.tile, row.plan_cycles))) {
         let of = |tile: usize| answer.kernel.iter().find(|row| row.tile == tile).map(kernel_tiling);
         let pair = of(tile).zip(best.and_then(of)).filter(|_| !no_measure);
@@ -254,12 +261,24 @@ fn text(answer: &Answer) -> String {
         "Tile sizes for C += A*B, N = {}, {}, machine {}\n\nThe paper's loops on blocked arrays (MBaLt); misses for N = {}\n",
         answer.n, answer.element, answer.machine, answer.simulated_n
     );
+    loop_table(&mut out, &answer.loops);
+    out += "\nThe kernel on operands kept blocked\n";
+    kernel_table(&mut out, &answer.kernel);
+    out += "\nChoices\n";
+    answer.choices.iter().for_each(|choice| choice_line(&mut out, choice));
+    for missing in &answer.missing {
+        let _ = writeln!(out, "missing: {missing}");
+    }
+    out
+}
+
+fn loop_table(out: &mut String, rows: &[LoopRow]) {
     let _ = writeln!(
         out,
         "{:>4} {:>10} {:>9} {:>11} {:>12} {:>11} {:>9} {:>7}",
         "T", "paper Mcyc", "plan Mcyc", "L1 formula", "L1 simulated", "L2 sim.", "TLB sim.", "GFLOP/s"
     );
-    for row in &answer.loops {
+    for row in rows {
         let simulated = |field: fn(Missed) -> Option<u64>| count(row.simulated.and_then(field));
         let _ = writeln!(
             out,
@@ -274,10 +293,12 @@ fn text(answer: &Answer) -> String {
             gflops(row.measured)
         );
     }
-    out += "\nThe kernel on operands kept blocked\n";
+}
+
+fn kernel_table(out: &mut String, rows: &[KernelRow]) {
     let _ =
         writeln!(out, "{:>5} {:>6} {:>12} {:>9} {:>14}", "T", "nc", "plan Mcyc", "GFLOP/s", "share of peak");
-    for row in &answer.kernel {
+    for row in rows {
         let share = row.measured.map_or("-".into(), |timed| format!("{:.1} %", 100.0 * timed.share_of_peak));
         let _ = writeln!(
             out,
@@ -288,21 +309,16 @@ fn text(answer: &Answer) -> String {
             gflops(row.measured)
         );
     }
-    out += "\nChoices\n";
-    for choice in &answer.choices {
-        let regret =
-            choice.regret.map_or("not measured".into(), |regret| format!("{:+.1} %", 100.0 * regret));
-        let best = choice.best_tile.map_or("-".into(), |tile| tile.to_string());
-        let _ = writeln!(
-            out,
-            "  {:<7} {:<6} T = {:<4} regret {regret} (best of the grid: {best})",
-            choice.subject, choice.model, choice.tile
-        );
-    }
-    for missing in &answer.missing {
-        let _ = writeln!(out, "missing: {missing}");
-    }
-    out
+}
+
+fn choice_line(out: &mut String, choice: &Choice) {
+    let regret = choice.regret.map_or("not measured".into(), |regret| format!("{:+.1} %", 100.0 * regret));
+    let best = choice.best_tile.map_or("-".into(), |tile| tile.to_string());
+    let _ = writeln!(
+        out,
+        "  {:<7} {:<6} T = {:<4} regret {regret} (best of the grid: {best})",
+        choice.subject, choice.model, choice.tile
+    );
 }
 
 fn csv(answer: &Answer) -> String {

@@ -147,6 +147,7 @@ mod tests {
             node,
             counts: Counts { instructions, ..Counts::default() },
         };
+        // The last sample belongs to the root, which is no function, so it must not appear.
         let calls = Calls {
             contexts: vec![context(0, u32::MAX), context(0, 1), context(1, 0)],
             samples: vec![sample(0, 1, 5), sample(0, 2, 7), sample(1, 2, 9), sample(1, 0, 100)],
@@ -161,6 +162,8 @@ mod tests {
         };
         let profile: Value = serde_json::from_str(&show(&report, &detail)).unwrap();
         let thread = &profile["threads"][0];
+        // The profiler reads columns by index: a column of another length shifts its rows without
+        // an error.
         for table in thread.as_object().unwrap().values() {
             let Some(length) = table["length"].as_u64() else { continue };
             for (name, column) in table.as_object().unwrap() {

@@ -1,10 +1,11 @@
-//! One page that opens offline: totals, time, functions, annotated source, call tree.
+//! One page that opens offline and shows totals, time, functions, annotated source and the call
+//! tree.
 //!
 //! The page consists of three files of this folder and the report's numbers as JSON. Its script
 //! makes rows when they become visible, so a large profile opens at once. Large parts have a
-//! budget: the heaviest lines, the sources that hold them, the contexts with at least a thousandth
-//! of any total; the page says what it omits. **Leaves out** anything that must be fetched, such as
-//! fonts and libraries.
+//! budget: the heaviest lines, the sources that contain them, and the contexts with at least a
+//! thousandth of any total. The page says what it omits. **Leaves out** anything that must be
+//! fetched, such as fonts and libraries.
 
 use super::curve::Point;
 use super::detail::{Detail, Part};
@@ -188,6 +189,7 @@ impl<'a> Page<'a> {
                     "branch_mispredictions" => {
                         (report.conditional_branches.unwrap_or(0), "of conditional branches")
                     }
+                    // Other columns are no part of a whole: their tile has no rate.
                     _ => (0, ""),
                 };
                 let remark =
@@ -199,6 +201,7 @@ impl<'a> Page<'a> {
             tiles.push(("estimated cycles".into(), grouped(cycles.total), text(&cycles.formula())));
         }
         tiles.push(("wall time".into(), seconds(report.wall_s), "of the measured run".into()));
+        // Without a native run, the tile gives the reason instead of a number.
         tiles.push(match (report.slowdown, report.native_wall_s) {
             (Some(slowdown), Some(native)) => {
                 ("slowdown".into(), format!("{slowdown:.1}×"), format!("of the native {}", seconds(native)))
@@ -250,18 +253,22 @@ impl<'a> Page<'a> {
         names.into_iter().enumerate().collect()
     }
 
-    /// `[name, library, file, line, own, with calls]` by number; those beyond the budget keep their
-    /// name alone, for the tree.
+    /// `[name, library, file, line, own, with calls]` by number. The budget limits them, but never
+    /// below the last function of the call tree.
     fn functions(&mut self, libraries: &[(usize, &str)]) -> Vec<Value> {
         let library: HashMap<&str, usize> = libraries.iter().map(|(number, name)| (*name, *number)).collect();
         let files: HashMap<&str, usize> =
             self.detail.files.iter().enumerate().map(|(number, file)| (file.as_str(), number)).collect();
+        // Counts with calls, of functions that the call tree contains. Context 0 is the root, which
+        // is no function.
         let mut all: Vec<Option<Counts>> = vec![None; self.detail.functions.len()];
         if let Some(calls) = &self.detail.calls {
             for (context, counts) in calls.contexts.iter().zip(&self.inclusive).skip(1) {
                 all[context.function as usize].get_or_insert_default().add(counts);
             }
         }
+        // The tree names functions by their place in this list, so the list reaches at least to the
+        // last function of the tree.
         let functions =
             self.detail.functions.iter().zip(all).take(FUNCTIONS_MAX.max(all_in_tree(self.detail)));
         functions
@@ -270,6 +277,7 @@ impl<'a> Page<'a> {
                     sum.add(counts);
                     sum
                 });
+                // Number 0 stands for an unknown file.
                 let file = files.get(function.file.as_str()).copied().unwrap_or(0);
                 let all = all.map_or(json!(0), |all| json!(self.values(&all)));
                 json!([

@@ -1,9 +1,10 @@
 //! Reports of measurements, as plain data and in several formats: text for people, JSON for
 //! programs, CSV for spreadsheets.
 //!
-//! [`Report`] is the JSON, field for field, in this order; the other shapes are views of it. A
-//! number that was not measured is `null` with a sentence in `null_reasons`, never 0. Schema 1
-//! stays readable: fields may be added, none renamed or removed, without a new number.
+//! [`Report`] is the JSON, field for field, in this order; the other formats are views of it. A
+//! number that was not measured is `null`, and `null_reasons` has a sentence that says why; it is
+//! never 0. Readers of schema 1 stay compatible: fields may be added, but a field is renamed or
+//! removed only with a new schema number.
 
 pub mod cachegrind;
 pub mod callgrind;
@@ -17,6 +18,7 @@ mod measurement;
 mod metric;
 mod process;
 mod row;
+mod simulated;
 pub mod text;
 mod view;
 

@@ -8,6 +8,7 @@ use super::measurement::Report;
 use super::metric::{short, Kind, Metric, CACHE_METRICS, COUNT_METRICS, L1D};
 use super::process::ProcessRow;
 use super::row::{Frame, Row};
+use super::simulated;
 use crate::cli::By;
 use crate::run::hierarchy::{Prefetched, Traffic};
 use crate::run::tally::Counts;
@@ -71,7 +72,7 @@ fn was_asked_for(report: &Report, metric: &Metric) -> bool {
     metric.field != "branch_mispredictions" || report.conditional_branches.is_some()
 }
 
-/// Write-backs and estimated cycles, which belong to no row.
+/// Write-backs and estimated cycles, which belong to no row, and the simulated machine.
 fn beside_the_rows(report: &Report) -> String {
     let mut out = String::new();
     if let Some(write_backs) = &report.write_backs {
@@ -104,6 +105,9 @@ fn beside_the_rows(report: &Report) -> String {
         let formula = cycles.formula().replace(' ', "\u{a0}").replace("\u{a0}+\u{a0}", " +\u{a0}");
         let formula = beside(&format!("  {:<16} estimated cycles = ", ""), &formula);
         out += &formula.replace('\u{a0}', " ");
+    }
+    if report.kind == Kind::Cache {
+        out += &simulated::line(&report.machine);
     }
     out + &behaviour(report)
 }

@@ -8,6 +8,7 @@
 use crate::cli;
 use crate::run::block_order::branch::Predicted;
 use crate::run::estimate::{estimate, Estimate};
+use crate::run::named;
 use crate::run::tally::{Attribution, Misses, Part};
 use anyhow::Result;
 use machine::Machine;
@@ -56,7 +57,7 @@ impl Hierarchy {
     /// # Errors
     /// When there is no such machine, its file is wrong, or it cannot be simulated.
     pub fn new(options: &cli::MachineOptions) -> Result<Hierarchy> {
-        let mut machine = Machine::named(&options.machine)?;
+        let mut machine = named::machine(&options.machine)?;
         let overrides =
             [("l1i", &options.l1i), ("l1d", &options.l1d), ("l2", &options.l2), ("l3", &options.l3)];
         for (level, text) in overrides {

@@ -7,7 +7,7 @@
 
 use crate::run::distances::Distances;
 use anyhow::{anyhow, Result};
-use event::{Record, Stream};
+use event::{Counter, Record, Sink, Stream};
 use instrument::Threads;
 use simulate::distance::MissCurve;
 use simulate::{plan_levels, Counts, Levels, Simulator, WriteBacks};
@@ -22,6 +22,8 @@ pub struct Simulated {
     pub threads: Vec<(u32, Counts)>,
     /// The miss curve of all images together, if requested.
     pub curve: Option<MissCurve>,
+    /// Records that the simulation read, by kind.
+    pub records: Counter,
 }
 
 /// Hierarchies of one run.
@@ -84,6 +86,7 @@ impl Simulation {
 
     /// Simulates records of one thread.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
+        self.ended.records.records(thread, records);
         if let Some(distances) = &self.distances {
             distances.records(self.image, thread, records);
         }

@@ -28,6 +28,8 @@ pub(super) fn profile(trace: &Trace) -> Value {
             "preprocessedProfileVersion": VERSION,
             "product": product,
             "startTime": 0.0,
+            // The profiler knows only time, so the header gives the interval in milliseconds
+            // whatever its unit is.
             "interval": header.interval.length as f64 / NS_PER_MS,
             "processType": 0,
             "debug": false,
@@ -70,6 +72,7 @@ fn counter(trace: &Trace, metric: usize) -> Value {
 fn thread(trace: &Trace) -> Value {
     let end = trace.records.last().map_or(0.0, |record| ms(record.start + record.dt));
     let name = trace.header.argv.first().map_or("program", String::as_str);
+    // Every thread of the format has all tables; without stacks they are empty.
     json!({
         "name": name,
         "processName": name,

@@ -22,6 +22,8 @@ pub fn write(trace: &Trace, format: TraceFormat) -> Result<Vec<u8>> {
 /// The trace as CSV with a row per record. A metric that shared its counter has two more columns; a
 /// value that was not counted is empty.
 fn csv(trace: &Trace) -> String {
+    // A metric shared its counter if any of its records has times for it; its columns then exist in
+    // all records.
     let shared: Vec<bool> = (0..trace.header.metrics.len())
         .map(|metric| trace.records.iter().any(|record| record.values[metric].share.is_some()))
         .collect();

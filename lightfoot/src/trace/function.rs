@@ -1,11 +1,11 @@
 //! Finds the functions and variables that a user's name denotes.
 //!
 //! **What.** A name denotes all functions that have it: all static functions of that name, all
-//! instances of a generic, all overloads, counted together in one metric. `NAME@*` makes a metric
-//! of each, `FILE!NAME` searches one library or source file. **Why this way.** Users who count the
-//! calls of a function do not know how many copies of it the compiler made; a number without some
-//! of the copies would be wrong without any sign of it. **Leaves out** the source file of a global
-//! function: symbol tables state it for local ones only.
+//! instances of a generic, all overloads. One metric counts them together. `NAME@*` makes a metric
+//! of each; `FILE!NAME` searches one library or source file. **Why this way.** Users who count the
+//! calls of a function do not know how many copies of it the compiler made. A number without some
+//! of the copies would be wrong, and nothing would show it. **Leaves out** the source file of a
+//! global function: symbol tables state it for local ones only.
 
 use super::metric::{matches, Named, Which};
 use super::target::{MetricTarget, Scope, Targets};
@@ -128,6 +128,8 @@ impl Targets {
         let metric = format!("{kind}:{named}");
         match named.which {
             Which::All if found.len() == 1 => Ok(vec![(metric, found)]),
+            // Several functions of one name count together, as a user expects who does not know of
+            // the copies. The note says so, because the sum may be unexpected.
             Which::All => {
                 let listed = list(named, &found);
                 let (count, file) = (found.len(), self.file_names(&[file]));
@@ -140,6 +142,8 @@ impl Targets {
                 let name = |one: &Match| format!("{kind}:{}", apart(named, one, &found));
                 Ok(found.iter().map(|one| (name(one), vec![one.clone()])).collect())
             }
+            // An address tells functions of one name apart. It is that of one build: in another, no
+            // function of that name may begin there.
             Which::At(address) => {
                 let at = found.iter().find(|one| one.address == address);
                 let Some(at) = at else {

@@ -51,6 +51,7 @@ pub(super) fn run(
 ) -> Result<Trace> {
     let targets = Arc::new(Targets::new(&request.command.program, &request.software)?);
     let counters = functions(&targets, targets.columns.len())?;
+    // The probes' counters of each column. Names that denote several functions have several.
     let numbers: Vec<Vec<usize>> = counters.by_column.iter().flatten().cloned().collect();
     let (mut group, mut notes) = group(&request.hardware, paced)?;
     notes.extend(targets.notes.iter().cloned());
@@ -59,6 +60,7 @@ pub(super) fn run(
         _ => None,
     };
     let plan = (request.engine == Engine::Probe).then(|| plan(&targets, counters, request.layout));
+    // The program is stopped behind its exec, with its probes written and no instruction run.
     let held = launch(request, Some(&group), plan)?;
     let mut probes = held.counters().map(|words| Probes {
         words,
@@ -82,6 +84,8 @@ pub(super) fn run(
     };
     let (mut trace, states) = collected?;
     trace.header.notes.append(&mut notes);
+    // Whether a function takes a probe is known only once its file is mapped. Columns of functions
+    // that took none are withdrawn.
     withdraw(&mut trace, &targets, &numbers, &states);
     Ok(trace)
 }

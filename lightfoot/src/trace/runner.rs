@@ -1,4 +1,4 @@
-//! Runs a request: refuses metrics that its engine cannot count, and makes the trace.
+//! Runs a request: refuses metrics that the chosen engine cannot count, and records the trace.
 
 use super::launch::{paced_by, withdraw};
 use super::partial::Partial;
@@ -21,6 +21,8 @@ use std::sync::Arc;
 /// # Errors
 /// One sentence about what cannot be measured or run; for unknown names with the nearest ones.
 pub fn run(request: &Request) -> Result<Trace> {
+    // The first arms refuse what an engine cannot count, and say which engine can. The order
+    // matters: an arm that refuses stands before the arm that runs its engine.
     match request.engine {
         Engine::Probe | Engine::Uprobe | Engine::Jit | Engine::Simulated
             if request.collector == Collector::Kernel =>
@@ -47,6 +49,7 @@ pub fn run(request: &Request) -> Result<Trace> {
             bail!("uncharged metrics and noise exist in a simulated machine only: give --engine simulated")
         }
         Engine::Native | Engine::Probe | Engine::Uprobe => {
+            // A counted interval needs a hardware counter, which may be missing on this machine.
             let paced = paced_by(request)?;
             let header = |metrics| header(request, metrics);
             match request.collector {
@@ -63,9 +66,11 @@ fn run_simulated(request: &Request) -> Result<Trace> {
     }
     let Some(machine) = &request.machine else { bail!("a simulated run needs a machine") };
     let caches = if request.engine == Engine::Jit { Caches::Absent } else { Caches::Simulated };
+    // Charged metrics come first in `targets`, so their columns are the first `charged` ones.
     let specs = [&request.software[..], &request.uncharged].concat();
     let targets = Arc::new(Targets::new(&request.command.program, &specs)?);
     let charged = Targets::new(&request.command.program, &request.software)?.columns.len();
+    // The narrowest stream that the metrics allow: watched writes and noise need every reference.
     let stream = match caches {
         _ if request.noise.is_some() || targets.has_data() => Stream::Full,
         Caches::Simulated => plan_levels(&machine.levels, WriteBacks::Ignored).stream,
@@ -80,6 +85,8 @@ fn run_simulated(request: &Request) -> Result<Trace> {
         Tracer::new(simulated, events, targets.clone(), request.interval, request.noise, partial);
     let options = Options { aslr: request.aslr, stream, children: Children::Released, ..Options::default() };
     let mut probed = None;
+    // Charged metrics are real probes in the program, which the simulated machine executes and pays
+    // for. The other metrics are counted without adding an instruction.
     let ran = if caches == Caches::Simulated && charged > 0 {
         let counters = native::functions(&targets, charged)?;
         let numbers: Vec<Vec<usize>> = counters.by_column.iter().flatten().cloned().collect();
@@ -96,6 +103,7 @@ fn run_simulated(request: &Request) -> Result<Trace> {
     let outcome = ran?;
     header.notes.extend(outcome.warnings);
     header.notes.extend(traced.complaint);
+    // The trace counts whole blocks; the profile knows which ones were cut short.
     let retired = outcome.profile.instructions_retired();
     if retired != traced.instructions {
         let more = traced.instructions.abs_diff(retired);
@@ -130,6 +138,7 @@ fn events(request: &Request, simulated: &Simulated, machine: &Hierarchy) -> Resu
     let find = |name: &String| {
         let Some(event) = EVENTS.iter().find(|event| event.name == name) else {
             let names: Vec<&str> = EVENTS.iter().map(|event| event.name).collect();
+            // An unknown name: similar ones if there are any, else all.
             let suggestions = measure::counter::nearest(name, names.iter().copied());
             match suggestions.is_empty() {
                 true => {

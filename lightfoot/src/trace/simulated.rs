@@ -197,6 +197,7 @@ impl Tracer {
         let columns = vec![0; targets.columns.len()];
         let recorder = Recorder::new(interval, events.len() + columns.len(), partial);
         let mut plan = Plan::default();
+        // Memory ranges hold from the start. Places in files join them when the files are mapped.
         for (index, column) in targets.columns.iter().enumerate() {
             if let MetricTarget::Memory(range) = &column.place {
                 plan.watched.push((range.clone(), index));
@@ -222,6 +223,8 @@ impl Tracer {
             lost: 0,
             hidden: 0,
         };
+        // The first edge or interrupt depends on the machine, the interval and the noise, so the
+        // tracer must exist.
         tracer.attention = tracer.next_attention();
         tracer
     }

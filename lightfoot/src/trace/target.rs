@@ -1,7 +1,7 @@
 //! The targets of metrics: places in the program's files, and in its memory while it runs.
 //!
-//! `lookup.rs` finds the places in files by name. The address of a file is known when the program
-//! maps it; then [`Targets::mapped`] returns addresses of the running program.
+//! `lookup.rs` finds the places in files by name. The address of a file is known only when the
+//! program maps it; then [`Targets::mapped`] returns addresses of the running program.
 
 use super::libraries::by_name;
 use super::metric::Named;
@@ -123,9 +123,11 @@ impl Targets {
             let name = file.path.file_name().unwrap_or_default().to_string_lossy();
             file.path.ends_with(library) || name.split(".so").next() == Some(library)
         };
+        // A file that the program links comes first. `libm` also names `libm.so.6`.
         if let Some(index) = self.files.iter().position(is) {
             return whole(vec![index]);
         }
+        // Next come source files, which symbol tables name for static functions.
         let sources = |file: &Listing| {
             let of = |source: &String| Path::new(source).ends_with(library);
             file.names.iter().any(|name| name.source.as_ref().is_some_and(of))
@@ -134,10 +136,14 @@ impl Targets {
         if !files.is_empty() {
             return Ok(Scope { files, source: Some(library.clone()) });
         }
+        // Last comes a library that the program does not link and may load later: by its path, or
+        // by its name where the system looks for libraries.
         match Listing::read(Path::new(library))
             .or_else(|| by_name(library).and_then(|path| Listing::read(&path)))
         {
             Some(listing) => {
+                // A symbolic link may lead to a file that is in the list already. Listing it twice
+                // would count it twice.
                 let known = self.files.iter().position(|file| file.path == listing.path);
                 if known.is_none() {
                     self.files.push(listing);

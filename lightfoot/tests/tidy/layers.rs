@@ -105,7 +105,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "collector plan",
             "counter perturb",
-            "trace",
+            "chase trace",
             "align error lib random rank",
         ],
     ),

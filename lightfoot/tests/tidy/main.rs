@@ -110,8 +110,10 @@ const UNSAFE_FILES: &[&str] = &[
     "matrix/src/transpose.rs",
     "matrix/src/transposed.rs",
     "matrix/tests/guard.rs",
+    "measure/src/chase/arena.rs",
     "measure/src/counter/perf.rs",
     "measure/src/counter/ring.rs",
+    "simulate/src/kernel/row.rs",
     "simulate/src/kernel/token.rs",
 ];
 

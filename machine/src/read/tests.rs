@@ -71,6 +71,7 @@ fn every_error_names_line_and_field() {
         (
             "ways = 12",
             "wayz = 12",
+            // A missing field has no line of its own; the error names that of its table.
             "toy.toml:9: cache.ways: is missing; expected a whole number, 1 or more, or \"full\"",
         ),
         (
@@ -82,7 +83,22 @@ fn every_error_names_line_and_field() {
         (
             "ways = 12",
             "ways = 7",
-            "toy.toml:12: cache.L1D.size_bytes: 49152 bytes are not a whole number of sets of 7",
+            "toy.toml:12: cache.L1D.size_bytes: 49152 bytes are not a whole number of sets of 7 ways of 64 bytes \
+             (448 bytes); expected a size of whole sets: sets * ways * line_bytes, with lines of 2^n bytes; here \
+             48832 or 49280",
+        ),
+        (
+            "size_bytes = \"48K\"",
+            "size_bytes = 500",
+            "toy.toml:12: cache.L1D.size_bytes: 500 bytes are not a whole number of sets of 12 ways of 64 bytes \
+             (768 bytes); expected a size of whole sets: sets * ways * line_bytes, with lines of 2^n bytes; here \
+             768",
+        ),
+        (
+            "size_bytes = 0x100_000",
+            "size_bytes = 32768\ninclusion = \"inclusive\"",
+            "toy.toml:22: cache.L2.size_bytes: 32768 is less than L1D holds; expected at least 49152 in an \
+             inclusive level",
         ),
         (
             "line_bytes = 64",
@@ -158,7 +174,19 @@ fn every_error_names_line_and_field() {
         (
             "entries = 64\nways = \"full\"",
             "entries = 64\nways = 7",
-            "toy.toml:30: tlb.L1 DTLB.ways: 7 does not divide 64",
+            "toy.toml:30: tlb.L1 DTLB.ways: 7 does not divide 64 entries; expected a divisor of entries such as \
+             4 or 8, or \"full\"",
+        ),
+        (
+            "entries = 64\nways = \"full\"",
+            "entries = 64\nways = 4000000000",
+            "toy.toml:30: tlb.L1 DTLB.ways: 4000000000 does not divide 64 entries; expected a divisor of entries \
+             such as 64, or",
+        ),
+        (
+            "entries = 64\nways = \"full\"\n",
+            "entries = 64\nways = 4\n[[tlb]]\nlevel = 1\nkind = \"data\"\nentries = 96\nways = 6\n",
+            "toy.toml:26: tlb.L1 DTLB.page_bytes: another buffer has the same pages; expected one buffer per size",
         ),
         ("[[tlb]]", "[tlb]", "toy.toml:26: tlb: a value of type table; expected tables [[tlb]]"),
         ("ways = 12", "ways = = 12", "toy.toml:13: not valid TOML: "),

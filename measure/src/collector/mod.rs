@@ -88,12 +88,15 @@ impl<'a> Collector<'a> {
         let mut sequence = 0;
         loop {
             let ended = match watch.wait(&self.pace, grid.left(clock.position()))? {
+                // A signal that does not stop the collector has only interrupted the wait.
                 Tick::Due | Tick::Signal if stop() => Some(Ended::Stopped),
                 Tick::Ended => Some(Ended::Program),
                 Tick::Signal => continue,
                 Tick::Due => None,
             };
             let position = self.read(&mut clock);
+            // The wait may end a little early, for example when the alarm of a counter comes before
+            // the count that is read. A record then would split the interval.
             if ended.is_none() && position < grid.edge {
                 continue;
             }
@@ -101,6 +104,8 @@ impl<'a> Collector<'a> {
             let values = self.values(&mut clock);
             take(Record { sequence, start, dt, missed_ticks, threads: watch.threads(), values })?;
             sequence += 1;
+            // This record held the rest of the last interval, so the differences add up to the
+            // totals.
             if let Some(ended) = ended {
                 return Ok((ended, self.end(&clock, ended)));
             }

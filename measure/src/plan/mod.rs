@@ -1,15 +1,16 @@
 //! Plans which metrics can be measured together: the paper's first open problem.
 //!
 //! Measuring all metrics at once may disturb the program; measuring each alone takes as many runs
-//! as there are metrics. In between:
+//! as there are metrics. The plan lies in between and is found in five steps:
 //!
-//! 1. all metrics at once, with each counter layout: a better layout is cheaper than another run;
-//! 2. a set that disturbs is searched for a pair that does, by halving (`halve`): about 2 log₂ n
-//!    trials for each pair; pairs that disturb are edges of a conflict graph;
-//! 3. the graph is coloured greedily (most constrained first, Brélaz 1979), and its largest colour
-//!    is tried; while it disturbs, it is searched again, and what passes is a run;
-//! 4. the metrics that are left are treated alike, until none is;
-//! 5. with trials left, two runs that were found are tried as one, because perturbation is not
+//! 1. Try all metrics at once, with each counter layout. A better layout is cheaper than another
+//!    run.
+//! 2. If a set disturbs, search it by halving for a pair that disturbs (`halve`), which takes about
+//!    2 log₂ n trials. Pairs that disturb are edges of a conflict graph.
+//! 3. Colour the graph greedily (most constrained first, Brélaz 1979), and try its largest colour.
+//!    While that set disturbs, search it again; a set that passes is a run.
+//! 4. Repeat this with the metrics that are left, until none is left.
+//! 5. If trials remain, try to join two runs into one. This can succeed because perturbation is not
 //!    monotone: a set may be quiet although a part of it is not.
 //!
 //! For the same reason a set says nothing about its subsets: a run of the plan is *verified* only

@@ -137,6 +137,8 @@ mod tests {
             r"((a?b?)?c?)?",
         ] {
             let hir = parse(pattern);
+            // The general engine builds a forward automaton with captures and a reverse one
+            // without.
             for reverse in [false, true] {
                 let config = regex_automata::nfa::thompson::Config::new()
                     .utf8(false)
@@ -145,6 +147,8 @@ mod tests {
                         true => regex_automata::nfa::thompson::WhichCaptures::None,
                         false => regex_automata::nfa::thompson::WhichCaptures::All,
                     })
+                    // A build that needs more than this limit fails. `LATE_PART` leaves room for
+                    // four estimates.
                     .nfa_size_limit(Some(2 * most_bytes(&hir) + 4096));
                 let built =
                     regex_automata::nfa::thompson::Compiler::new().configure(config).build_from_hir(&hir);

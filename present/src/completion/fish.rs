@@ -1,4 +1,5 @@
-//! fish: one line for each option, under the condition that its command stands before the cursor.
+//! Completions for fish: one line for each option, with the condition that its command stands
+//! before the cursor.
 
 use super::template::{with_names, words};
 use crate::help::{CommandHelp, OptionHelp};
@@ -66,12 +67,15 @@ pub(crate) fn script(root: &CommandHelp) -> String {
     let mut out = String::from(
         "# fish completions of @NAME@: put this file into ~/.config/fish/completions as @NAME@.fish.\n",
     );
+    // The driver walks over the words before the cursor and asks three tables: which options take a
+    // value, which words are commands, and after how many operands a program begins.
     let taking =
         |page: &CommandHelp| page.options().flat_map(|option| option.valued().collect::<Vec<_>>()).collect();
     let commands =
         |page: &CommandHelp| page.commands.iter().filter_map(|page| page.words.last()).cloned().collect();
     function(&mut out, root, "taking", taking);
     function(&mut out, root, "commands", commands);
+    // -1 stands for a command that takes no program; no count of words equals it.
     function(&mut out, root, "program", |page| {
         vec![page.before_program().map_or("-1".to_owned(), |words| words.to_string())]
     });
@@ -88,6 +92,7 @@ pub(crate) fn script(root: &CommandHelp) -> String {
                 let _ = writeln!(out, "{at} -f -l {long} -d 'Take --{} back.'", option.longs[0]);
             }
         }
+        // Choices belong to the first operand, so they are offered only before any other word.
         if let Some(place) = page.operands.first().filter(|place| !place.choices.is_empty()) {
             let first = format!("complete -c @NAME@ -n '__@ID@_first {}'", page.named("-"));
             for choice in &place.choices {

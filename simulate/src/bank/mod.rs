@@ -227,15 +227,19 @@ impl Bank {
     fn widen(&mut self) {
         let Rows::Narrow(narrow) = &self.rows else { return };
         let sets = self.maps[0].sets;
-        // A narrow tag is the quotient by the number of sets, and the set is the remainder.
+        // A narrow tag is the inverted quotient by the number of sets, and the set is the
+        // remainder.
         let line = |set: usize, tag: u32| match tag {
             u32::EMPTY => EMPTY,
-            tag => u64::from(tag) * sets + set as u64,
+            tag => u64::from(!tag) * sets + set as u64,
         };
-        let rows = narrow.rows.iter().enumerate().map(|(set, row)| Row(row.0.map(|tag| line(set, tag))));
+        let mut wide = Table::new(narrow.rows.rows().len(), narrow.index);
+        for (set, (row, new)) in narrow.rows.rows().iter().zip(wide.rows.rows_mut()).enumerate() {
+            *new = Row(row.0.map(|tag| line(set, tag)));
+        }
         // The front holds narrow tags. It begins anew, which is exact: empty entries drop nothing.
-        let front = narrow.front.as_ref().map(|_| Front::new(narrow.rows.len()));
-        self.rows = Rows::Sixteen(Table { rows: rows.collect(), index: narrow.index, front });
+        wide.front = narrow.front.as_ref().map(|_| Front::new(narrow.rows.rows().len()));
+        self.rows = Rows::Sixteen(wide);
     }
 }
 

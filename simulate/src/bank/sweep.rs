@@ -30,6 +30,7 @@ use crate::row_map::RowMap;
 use crate::scratch::Scratch;
 use crate::touch::{held, is_fetch, is_store, lanes, lanes_mut, TouchStep, Touches, STEP, SWEEP};
 use crate::StoreMiss;
+use bytemuck::Pod;
 use event::Record;
 
 /// Records in a line of the host's cache.
@@ -52,7 +53,10 @@ pub(super) struct RowSweep<'a, T, const LANES: usize> {
     pub(super) ahead: &'a [Record],
 }
 
-impl<T: Tag, const LANES: usize> RowWork<T, LANES> for RowSweep<'_, T, LANES> {
+impl<T: Tag, const LANES: usize> RowWork<T, LANES> for RowSweep<'_, T, LANES>
+where
+    Row<T, LANES>: Pod,
+{
     type Output = Fit;
 
     #[inline(always)]
@@ -69,7 +73,7 @@ impl<T: Tag, const LANES: usize> RowWork<T, LANES> for RowSweep<'_, T, LANES> {
                 locate::<T, K>(kernel, *index, rules.maps, touches, scratch);
             }
         }
-        LocatedSweep { rows, rules, touches, scratch, ahead }.touch(kernel);
+        LocatedSweep { rows: rows.rows_mut(), rules, touches, scratch, ahead }.touch(kernel);
         Fit::Fits
     }
 }

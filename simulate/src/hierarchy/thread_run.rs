@@ -9,7 +9,7 @@
 
 use super::{Change, Core, DataPages, FetchRecords, Repeats, Shared};
 use crate::limits::InstructionSide;
-use crate::stage::FIRST_REFERENCE;
+use crate::stage::{is_full, FIRST_REFERENCE};
 use crate::tally::{LevelId, Tally};
 use crate::touch::{Touches, STEP, SWEEP};
 use crate::{CACHES_MAX, TLBS_MAX};
@@ -48,9 +48,11 @@ impl ThreadRun<'_> {
         while !records.is_empty() {
             if !self.core.groups.is_open() {
                 // The fast path: leading records that are touches, sixteen at a time.
-                let staged = self.core.stage.fill(records);
+                let Core { stage, page_misses, data_pages, .. } = &mut *self.core;
+                let pages = (*data_pages == DataPages::Misses).then_some(&mut **page_misses);
+                let staged = stage.fill(records, pages);
                 records = &records[staged..];
-                if self.core.stage.is_full() {
+                if stage.is_full() || is_full(page_misses) {
                     self.drain(records);
                     continue;
                 }

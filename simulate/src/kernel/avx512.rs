@@ -82,9 +82,9 @@ impl Vectors for Avx512 {
     }
 
     #[inline(always)]
-    fn fetches(self, what: &[u32; STEP]) -> u32 {
-        let kind = self._mm512_and_si512(cast(*what), self._mm512_set1_epi32(0xf0));
-        u32::from(self._mm512_cmpeq_epi32_mask(kind, self._mm512_set1_epi32((RecordKind::Fetch as i32) << 4)))
+    fn of_kind(self, what: &[u32; STEP], kind: RecordKind) -> u32 {
+        let kinds = self._mm512_and_si512(cast(*what), self._mm512_set1_epi32(0xf0));
+        u32::from(self._mm512_cmpeq_epi32_mask(kinds, self._mm512_set1_epi32((kind as i32) << 4)))
     }
 
     #[inline(always)]
@@ -139,9 +139,10 @@ impl Vectors for Avx512 {
         // is 0.
         let narrow = self._mm512_permutex2var_epi32(low, cast(EVEN), high);
         let upper = self._mm512_permutex2var_epi32(low, cast(ODD), high);
-        *tags = cast(narrow);
+        let inverted = self._mm512_xor_si512(narrow, cast([u32::MAX; STEP]));
+        *tags = cast(inverted);
         let large = self._mm512_cmpneq_epi32_mask(upper, cast([0u32; STEP]));
-        u32::from(large | self._mm512_cmpeq_epi32_mask(narrow, cast([u32::EMPTY; STEP])))
+        u32::from(large | self._mm512_cmpeq_epi32_mask(inverted, cast([u32::EMPTY; STEP])))
     }
 
     #[inline(always)]

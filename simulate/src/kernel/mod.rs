@@ -6,7 +6,7 @@
 //! kernel's instructions.
 //!
 //! **Why this way.** The [`Kernel`] is chosen once. A value of a kernel's type proves that the
-//! processor has the instructions, so `unsafe` is left to one file, `token.rs`.
+//! processor has the instructions, so the kernels need no `unsafe`; the calls are in one file, `token.rs`.
 //!
 //! **Shapes.** 8 or 16 lanes of 8 bytes, or 16 of 4; logical ways are the first lanes, the others
 //! stay empty.
@@ -24,7 +24,7 @@ mod token;
 mod touch_row;
 mod vectors;
 
-pub(crate) use row::{Row, EMPTY};
+pub(crate) use row::{Row, RowVec, EMPTY};
 pub(crate) use tag::Tag;
 pub(crate) use touch_row::{Enters, EntersWhole, Fill, MayEnter, TouchRow};
 pub(crate) use vectors::{Located, Vectors};

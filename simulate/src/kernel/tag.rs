@@ -1,8 +1,8 @@
 //! Tags of two widths, so that one sweep is compiled for both.
 //!
 //! Wide tags are line numbers of 8 bytes. Narrow ones are quotients of the line number by the
-//! number of sets, in 4 bytes: what is left out is the row itself. A narrow row of 16 ways is one
-//! line of the host's cache.
+//! number of sets, in 4 bytes with all bits inverted: what is left out is the row itself, and zero
+//! is the tag of an empty lane. A narrow row of 16 ways is one line of the host's cache.
 
 use super::row::EMPTY;
 use super::vectors::{Located, Vectors};
@@ -49,7 +49,7 @@ impl Tag for u64 {
 }
 
 impl Tag for u32 {
-    const EMPTY: u32 = u32::MAX;
+    const EMPTY: u32 = 0;
 
     #[inline(always)]
     fn keep<K: Vectors>(kernel: K, located: &Located, tags: &mut [u32; STEP]) -> u32 {

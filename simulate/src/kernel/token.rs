@@ -11,7 +11,7 @@
 //! **Invariant.** A method calls an intrinsic whose instruction is among the token's features. The
 //! compiler does not check that; the list of features stands above the list of methods.
 //!
-//! This is the only file of the crate that holds `unsafe`.
+//! Beside this file only `row` holds `unsafe`: the statement that a row of zeros is a row.
 
 use std::arch::x86_64::{__m256, __m256d, __m256i, __m512i, __mmask16, __mmask8, _mm_prefetch, _MM_HINT_T0};
 
@@ -111,6 +111,7 @@ token! {
     fn _mm512_maskz_compress_epi32(mask: __mmask16, lanes: __m512i) -> __m512i;
     fn _mm512_maskz_compress_epi64(mask: __mmask8, lanes: __m512i) -> __m512i;
     fn _mm512_or_si512(lanes: __m512i, others: __m512i) -> __m512i;
+    fn _mm512_xor_si512(lanes: __m512i, others: __m512i) -> __m512i;
     fn _mm512_permutex2var_epi32(lanes: __m512i, order: __m512i, others: __m512i) -> __m512i;
     fn _mm512_permutex2var_epi64(lanes: __m512i, order: __m512i, others: __m512i) -> __m512i;
     fn _mm512_permutexvar_epi32(order: __m512i, lanes: __m512i) -> __m512i;

@@ -7,7 +7,7 @@ use super::row::Row;
 use crate::limits::TouchLimits;
 use crate::row_map::RowMap;
 use crate::touch::{is_fetch, lanes_mut, TouchStep, Touches, STEP};
-use event::Record;
+use event::{Record, RecordKind};
 
 /// Operations on sixteen touches at once; masks have a bit per touch. The provided versions are
 /// plain code.
@@ -56,7 +56,14 @@ pub(crate) trait Vectors: Copy {
     /// A mask of the touches that are fetches.
     #[inline(always)]
     fn fetches(self, what: &[u32; STEP]) -> u32 {
-        what.iter().enumerate().fold(0, |are, (lane, &what)| are | u32::from(is_fetch(what)) << lane)
+        self.of_kind(what, RecordKind::Fetch)
+    }
+
+    /// A mask of the touches or records of this kind.
+    #[inline(always)]
+    fn of_kind(self, what: &[u32; STEP], kind: RecordKind) -> u32 {
+        let is = |what: u32| (what >> 4) & 15 == kind as u32;
+        what.iter().enumerate().fold(0, |are, (lane, &what)| are | u32::from(is(what)) << lane)
     }
 
     /// A mask of the lanes in which `some` and `others` differ.
@@ -101,12 +108,12 @@ pub(crate) trait Vectors: Copy {
     }
 
     /// Writes narrow tags, and returns a mask of the quotients that do not fit. The largest number
-    /// is `EMPTY`, so it does not fit.
+    /// of 4 bytes, inverted, is `EMPTY`, so it does not fit.
     #[inline(always)]
     fn narrow(self, quotients: &[u64; STEP], tags: &mut [u32; STEP]) -> u32 {
         let mut beyond = 0;
         for lane in 0..STEP {
-            tags[lane] = quotients[lane] as u32;
+            tags[lane] = !(quotients[lane] as u32);
             beyond |= u32::from(quotients[lane] >= u64::from(u32::MAX)) << lane;
         }
         beyond

@@ -144,12 +144,15 @@ impl NaiveRefined {
         let levels = self.levels.outer.len() + 1;
         let reached = self.bring(asker, address, access, 0).level;
         missed[..reached].fill(true);
+        // Prefetchers of all levels that the reference reached decide before any line is fetched,
+        // so that none sees what another one has just brought in.
         let mut wanted = Vec::new();
         for number in 0..levels.min(reached + 1) {
             for next in self.wanted(asker, site, address, number, number < reached) {
                 wanted.push((number, next));
             }
         }
+        // A prefetch never leaves the page of 4 KiB: the next page may be mapped anywhere.
         for (number, next) in wanted.into_iter().filter(|(_, next)| next / 4096 == address / 4096) {
             let here = self.at(number, next);
             let level = self.level(asker, number);

@@ -2,7 +2,8 @@
 //! that it needs.
 //!
 //! Cachegrind simulates the geometry that `cache` is given: 32 KiB, 8 ways for both first levels, 8
-//! MiB, 16 ways behind them, 64-byte lines. A peer that is not installed is "not measured", with
+//! MiB, 16 ways behind them, 64-byte lines. Beside it `cache` simulates what cachegrind cannot:
+//! this machine, which is its default, and three processors with their TLBs and three levels. A peer that is not installed is "not measured", with
 //! what would provide it.
 
 use crate::race::{Line, PEER_HOME};
@@ -38,6 +39,9 @@ pub(super) const EMPTY: &str = "translation alone";
 pub(super) const COUNT: &str = "count";
 pub(super) const CACHE: &str = "cache";
 pub(super) const CACHE_PINNED: &str = "cache, one core";
+pub(super) const CACHE_HOST: &str = "cache, this machine";
+/// `cache` with processors by name.
+pub(super) const CACHE_PROCESSORS: [&str; 3] = ["cache, zen4", "cache, zen5", "cache, sapphire-rapids"];
 pub(super) const CACHEGRIND: &str = "cachegrind";
 pub(super) const CACHEGRIND_SIM: &str = "cachegrind, simulating";
 pub(super) const CACHEGRIND_PINNED: &str = "cachegrind, simulating, one core";
@@ -48,11 +52,27 @@ pub(super) const CONTENDERS: &[Contender] = &[
     Contender { name: NATIVE, pace: Pace::Every, line: |_, program| Ok(program.clone()) },
     Contender { name: EMPTY, pace: Pace::Most, line: |tools, program| Ok(tools.empty(program)) },
     Contender { name: COUNT, pace: Pace::Every, line: |tools, program| Ok(tools.count(program, &[])) },
-    Contender { name: CACHE, pace: Pace::Most, line: |tools, program| Ok(tools.cache(program)) },
+    Contender { name: CACHE, pace: Pace::Most, line: |tools, program| Ok(tools.cache(program, HIERARCHY)) },
     Contender {
         name: CACHE_PINNED,
         pace: Pace::Few,
-        line: |tools, program| tools.pinned(&tools.cache(program)),
+        line: |tools, program| tools.pinned(&tools.cache(program, HIERARCHY)),
+    },
+    Contender { name: CACHE_HOST, pace: Pace::Most, line: |tools, program| Ok(tools.cache(program, &[])) },
+    Contender {
+        name: CACHE_PROCESSORS[0],
+        pace: Pace::Few,
+        line: |tools, program| Ok(tools.cache(program, &["--machine", "zen4"])),
+    },
+    Contender {
+        name: CACHE_PROCESSORS[1],
+        pace: Pace::Few,
+        line: |tools, program| Ok(tools.cache(program, &["--machine", "zen5"])),
+    },
+    Contender {
+        name: CACHE_PROCESSORS[2],
+        pace: Pace::Few,
+        line: |tools, program| Ok(tools.cache(program, &["--machine", "sapphire-rapids"])),
     },
     Contender { name: BBCOUNT, pace: Pace::Few, line: Tools::bbcount },
     Contender { name: CACHEGRIND, pace: Pace::Few, line: |tools, program| tools.cachegrind(program, PLAIN) },
@@ -104,8 +124,8 @@ impl Tools {
         self.lightfoot("count", options, COUNT_REPORT, program)
     }
 
-    fn cache(&self, program: &Line) -> Line {
-        self.lightfoot("cache", HIERARCHY, "cache.json", program)
+    fn cache(&self, program: &Line, machine: &[&str]) -> Line {
+        self.lightfoot("cache", machine, "cache.json", program)
     }
 
     /// The empty tool.

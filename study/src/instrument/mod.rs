@@ -1,10 +1,12 @@
-//! `lightfoot study instrument`: how fast and how exact `count` and `cache` are, beside their
-//! peers, on seven programs.
+//! `lightfoot study instrument`: the speed and the exactness of `count` and `cache` on seven
+//! programs, compared with other tools.
 //!
-//! Everything is a race of child processes that a person could type, and the commands stand in the
-//! result. Inputs are generated, rounds interleaved, times are wall times of the whole command,
-//! report included. Deliberately absent: peers' memory use, and programs with several threads
-//! (cachegrind serialises them, so a ratio would flatter us).
+//! All tools run as child processes, by commands that a person could type; the result lists these
+//! commands. Inputs are generated, and rounds of the tools are interleaved. A time is the wall time
+//! of the whole command, including its report.
+//!
+//! **Leaves out** the memory that the other tools use, and programs with several threads:
+//! cachegrind runs one thread at a time, so a ratio would flatter lightfoot.
 
 mod claim;
 mod contender;

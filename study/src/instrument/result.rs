@@ -1,7 +1,8 @@
 //! What the study found, as plain data, and the figures that follow from it.
 
 use super::contender::{
-    BBCOUNT, CACHE, CACHEGRIND, CACHEGRIND_PINNED, CACHEGRIND_SIM, CACHE_PINNED, COUNT, EMPTY, NATIVE,
+    BBCOUNT, CACHE, CACHEGRIND, CACHEGRIND_PINNED, CACHEGRIND_SIM, CACHE_HOST, CACHE_PINNED,
+    CACHE_PROCESSORS, COUNT, EMPTY, NATIVE,
 };
 use crate::race::{geometric_mean, median, Times};
 use serde::{Deserialize, Serialize};
@@ -124,11 +125,17 @@ impl Findings {
     /// Fills `figures`.
     pub(super) fn conclude(&mut self) {
         let pinned = if self.has(CACHEGRIND_PINNED) { CACHEGRIND_PINNED } else { CACHEGRIND_SIM };
-        let rows: [(&str, &str, Over, &str, &str); 7] = [
+        let [zen4, zen5, sapphire_rapids] = CACHE_PROCESSORS;
+        let rows = [
             (CACHEGRIND, COUNT, Over::Mean, ">= 7", ">= 12"),
             (COUNT, BBCOUNT, Over::Most, "<= 1.1", "<= 1"),
             (CACHEGRIND_SIM, CACHE, Over::Mean, ">= 5", ">= 8"),
             (CACHEGRIND_SIM, CACHE, Over::Least, ">= 2.5", ">= 4"),
+            (CACHEGRIND_SIM, CACHE_HOST, Over::Mean, ">= 5", ">= 8"),
+            (CACHEGRIND_SIM, CACHE_HOST, Over::Least, ">= 2.5", ">= 4"),
+            (CACHEGRIND_SIM, zen4, Over::Mean, ">= 4", ""),
+            (CACHEGRIND_SIM, zen5, Over::Mean, ">= 4", ""),
+            (CACHEGRIND_SIM, sapphire_rapids, Over::Mean, ">= 4", ""),
             (pinned, CACHE_PINNED, Over::Mean, ">= 4", ">= 6"),
             (pinned, CACHE_PINNED, Over::Least, ">= 2", ">= 3"),
             (COUNT, NATIVE, Over::Mean, "", ""),

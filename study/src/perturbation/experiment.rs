@@ -1,9 +1,9 @@
-//! The simulated experiment: calibration, baselines, a point for every number of metrics, and the
+//! The simulated experiment: calibration, baselines, one point for every number of metrics, and the
 //! signals of Figure 5.
 //!
-//! A step of the journal is what takes minutes: one point of one program. When a study is resumed,
-//! the baselines of a program are traced again only if one of its points is missing: traces are
-//! large, and these repeat.
+//! Each step of the journal takes minutes; a typical step is one point of one program. When a study
+//! is resumed, the baselines of a program are traced again only if one of its points is missing.
+//! They are not stored, because traces are large and these runs repeat exactly.
 
 use super::choice::{called, choose};
 use super::extent::Extent;
@@ -47,22 +47,30 @@ pub(super) fn curve(
     })?;
     let (layouts, baselines) = (extent.layouts, OnceCell::new());
     let experiment = Experiment { bench: &bench, calibration, layouts, baselines };
+    // Baselines differ by layout or by noise. Two runs at a time take two thirds of the time of one
+    // after the other.
     let runs = (extent.baselines * 2) as f64 * seconds / 1.5;
     let baseline =
         journal.step(&format!("{name}: baselines"), runs, || experiment.baseline(extent.baselines))?;
     let point_seconds = extent.point_seconds(seconds);
+    // Every number of metrics is one step: a study that is interrupted continues at the next
+    // number.
     let mut points = Vec::new();
     for metrics in extent.counters(experiment.calibration.chosen.len()) {
         let step = format!("{name}: {metrics} metrics");
         points.push(journal.step(&step, point_seconds, || experiment.point(metrics, Spacing::Page))?);
     }
     let all = experiment.calibration.chosen.len();
+    // The counters of the other points lie a page apart, in one set of L1. This point shows the
+    // spacing of a compiler, eight counters to a line.
     let packed = match all {
         0 => None,
         _ => Some(journal.step(&format!("{name}: {all} metrics, packed"), point_seconds, || {
             experiment.point(all, Spacing::Packed)
         })?),
     };
+    // Figure 5 shows the signals on both sides of the largest change. Without any change it has
+    // nothing to show.
     let signals = match largest_step(&points) {
         Some(step) => {
             Some(journal.step(&format!("{name}: signals"), 2.0 * seconds, || experiment.signals(step))?)

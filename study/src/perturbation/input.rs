@@ -1,4 +1,4 @@
-//! Inputs of the programs: made here, the same in every run of the study.
+//! Makes the inputs of the programs. They are the same in every run of the study.
 
 use anyhow::{bail, Result};
 use measure::random::Random;
@@ -38,6 +38,7 @@ pub(super) fn text(folder: &Path, bytes: usize) -> Result<()> {
 /// so that a flow exists.
 pub(super) fn network(folder: &Path, nodes: usize) -> Result<()> {
     let mut random = Random::new(1);
+    // The seed is fixed, so every run of the study solves one and the same problem.
     let mut below = |limit: usize| random.below(limit);
     let half = nodes / 2;
     let supplies: Vec<usize> = (0..half).map(|_| 1 + below(50)).collect();
@@ -51,6 +52,8 @@ pub(super) fn network(folder: &Path, nodes: usize) -> Result<()> {
             count += 1;
         }
     }
+    // Random arcs alone might leave a consumer without supply. This path has room for everything,
+    // at a price that makes it the last resort.
     for node in 1..nodes {
         writeln!(arcs, "a {node} {} 0 10000000 50000\na {} {node} 0 10000000 50000", node + 1, node + 1)?;
         count += 2;
@@ -59,6 +62,7 @@ pub(super) fn network(folder: &Path, nodes: usize) -> Result<()> {
     for (node, supply) in (1..).zip(&supplies) {
         writeln!(out, "n {node} {supply}")?;
     }
+    // Demands must add up to the supplies: the first consumer takes what the division leaves.
     let consumers = nodes - half;
     for consumer in 0..consumers {
         let rest = if consumer == 0 { total % consumers } else { 0 };

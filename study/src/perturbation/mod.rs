@@ -1,13 +1,16 @@
 //! `lightfoot study perturbation`: Table 1 and Figures 3 to 8 of Mytkowicz et al. 2007, on real
 //! programs.
 //!
-//! Four programs of Debian, unmodified ([`subject`]), with up to sixteen of their functions counted
-//! by probes, one more at a time ([`choice`]); traces of five hardware metrics of a simulated
-//! machine of that time, every number of counters in several layouts ([`experiment`]); verdicts by
-//! `measure::perturb`. Beside it: the same programs without a simulator ([`native`]), a curve of
-//! power ([`power`]), and the statistics on synthetic runs with a fresh seed ([`synthetic`]). What
-//! is counted follows from the undisturbed program, before any result is seen. Deliberately absent:
-//! the paper's machine, its programs and its timer.
+//! Four programs of Debian run unmodified ([`subject`]). Up to sixteen of their functions are
+//! counted by probes, one more at a time ([`choice`]). Traces hold five hardware metrics of a
+//! simulated machine of that time; every number of counters is traced in several layouts
+//! ([`experiment`]). `measure::perturb` gives the verdicts.
+//!
+//! Three more parts check the method: runs without a simulator ([`native`]), the power of the test
+//! ([`power`]), and its error rates on synthetic runs with a fresh seed ([`synthetic`]). The
+//! undisturbed program alone decides which functions are counted, before any result is known.
+//!
+//! **Leaves out** the paper's machine, its programs and its timer.
 
 mod choice;
 mod claim;
@@ -45,8 +48,8 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let mut journal = Journal::open(options, "perturbation", extent.seconds())?;
     let (mut curves, mut missing) = (Vec::new(), Vec::new());
     for subject in SUBJECTS {
-        // A missing program costs its sentences; any other error ends the study, whose journal keeps
-        // the finished steps.
+        // Only the sentences of a missing program stay unmeasured. Any other error ends the study;
+        // its journal keeps the finished steps.
         match subject.installed() {
             Ok(_) => curves.push(whole(&shop, subject, &extent, &mut journal)?),
             Err(error) => {

@@ -1,12 +1,14 @@
-//! The programs without a simulator: counters by probe and by uprobe, records by the host and by a
-//! signal handler in the program.
+//! Measures the programs without a simulator. Probes and uprobes count functions; the host or a
+//! signal handler in the program makes the records.
 //!
-//! Four ways to measure take turns with a run that only the kernel observes, in the same layouts.
-//! Where the machine has hardware counters, `measure::perturb` compares the relations between
-//! them; everywhere the kernel's own metrics are compared, the times are, and the relations between
-//! software metrics as different mechanisms see them: the paper's second open problem, since a
-//! disturbance that hardware metrics do not show would show there. Deliberately absent: counters
-//! compiled into the source, which the simulated runs charge exactly.
+//! Four ways to measure take turns, in the same layouts, with a run that only the kernel observes.
+//! Where the machine has hardware counters, `measure::perturb` compares the relations between them.
+//! On every machine the study compares the kernel's own metrics and the times.
+//!
+//! The relations between software metrics, as each mechanism sees them, address the paper's second
+//! open problem. A disturbance that hardware metrics do not show would show there.
+//!
+//! **Leaves out** counters compiled into the source. The simulated runs charge those exactly.
 
 use super::choice::Called;
 use super::extent::Extent;
@@ -167,11 +169,13 @@ fn measured(mechanism: &Mechanism, metrics: &[String], baseline: &[Trace], trace
     let times: Vec<f64> = traces.iter().map(seconds).collect();
     let first = traces.first();
     let has = |metric: &&String| first.is_some_and(|trace| trace.position(metric).is_some());
+    // A mechanism may not count some metrics; calls and relations are those of the others.
     let present: Vec<&String> = metrics.iter().filter(has).collect();
     let calls = present.iter().filter_map(|&metric| {
         let trace = first?;
         Some((metric.clone(), trace.sum(trace.position(metric)?)?))
     });
+    // The baseline is not compared with itself: it would be undisturbed by definition.
     let compared = match mechanism.name == MECHANISMS[0].name {
         true => Err("it is the baseline".into()),
         false => perturb(baseline, traces, &Options::default())

@@ -1,4 +1,5 @@
-//! The page: Table 1, the paper's sentences, verdicts, controls; and the tables for programs.
+//! Writes the results: a page with Table 1, the paper's sentences, the verdicts and the controls,
+//! and tables for programs.
 
 use super::claim::largest_relation;
 use super::findings::{Answer, Curve, Findings, Kind, Measured, Native, Point, Power};
@@ -48,6 +49,7 @@ fn table_1(out: &mut String, findings: &Findings) {
     for curve in &findings.curves {
         let (of, calibration, baseline) = (curve.subject, &curve.calibration, &curve.baseline);
         let medians: Vec<String> =
+            // The first metric is the number of instructions; the column is about misses.
             baseline.medians.iter().skip(1).map(|(_, median)| format!("{median:.0}")).collect();
         let _ = writeln!(
             out,
@@ -68,12 +70,14 @@ fn table_1(out: &mut String, findings: &Findings) {
     for curve in &findings.curves {
         let chosen = curve.calibration.chosen.iter();
         let chosen: Vec<String> = chosen
+            // A vertical bar in the name of a function would end the cell of the table.
             .map(|called| format!("`{}` {}", called.metric.replace('|', "\\|"), called.calls))
             .collect();
         let _ = writeln!(out, "- {}: {}", curve.subject.name, chosen.join(", "));
     }
     for curve in &findings.curves {
         let mut notes: Vec<&String> = curve.points.iter().flat_map(|point| &point.notes).collect();
+        // Many points give the same note, which is written once for each program.
         notes.sort_unstable();
         notes.dedup();
         notes.iter().for_each(|note| *out += &format!("- {}: note: {note}\n", curve.subject.name));
@@ -245,9 +249,11 @@ pub(super) fn csv(findings: &Findings) -> String {
     let mut out =
         String::from("program,metrics,spacing,added_percent,kind,metric,with,baseline,run,p,verdict\n");
     for curve in &findings.curves {
+        // The column `spacing` tells packed points from the others.
         for point in curve.points.iter().chain(&curve.packed) {
             for one in &point.comparisons {
                 let kind = if one.kind == Kind::Inner { "inner" } else { "outer" };
+                // What was not measured is an empty field and never 0.
                 let number = |x: Option<f64>| x.map_or(String::new(), |x| format!("{x:.6}"));
                 let answer = match one.answer {
                     Answer::Undisturbed => "undisturbed",

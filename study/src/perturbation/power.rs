@@ -1,11 +1,12 @@
-//! Power: how small a disturbance is found, with how many runs.
+//! The power of the test: how small a disturbance it finds, with how many runs.
 //!
-//! Real runs without instrumentation, which differ in layout and noise, are drawn anew as baselines
-//! and as runs. In the runs a share of the records, next to each other, has its L2 misses shuffled:
-//! their sum stays, their relation to L1 goes. The curve says how often such a change is called
-//! disturbed, over how much it changed the correlation; at no change that is the rate of false
-//! alarms.
-//! Deliberately absent: changes of other shapes, for instance of a phase alone.
+//! Real runs without instrumentation, which differ in layout and noise, are drawn at random as
+//! baselines and as runs. In the runs, the L2 misses of some consecutive records are shuffled: this
+//! keeps their sum and destroys their relation to L1. The curve shows how often such a change is
+//! called disturbed, over the change of the correlation. Where nothing changed, that is the rate of
+//! false alarms.
+//!
+//! **Leaves out** changes of other shapes, such as a change of one phase alone.
 
 use super::findings::{Power, PowerCurve, L1_L2};
 use super::trace::series;

@@ -1,10 +1,10 @@
-//! The statistics themselves, on runs whose truth is known and with a seed that nobody has tried
-//! before: the clock's.
+//! Tests the statistics themselves, on runs whose truth is known. The seed comes from the clock, so
+//! nobody can have tried it before.
 //!
-//! Autoregressive series stand for metrics, since successive intervals of a program resemble each
-//! other; the first two are correlated by .8. Without an effect a twentieth of the families may be
-//! flagged; a correlation that falls to .2 in a third of the records must be found; one of .78
-//! throughout must not be flagged.
+//! Autoregressive series stand for metrics, because successive intervals of a program resemble each
+//! other. The first two series have a correlation of .8. Without an effect, at most a twentieth of
+//! the families may be flagged. A correlation that falls to .2 in a third of the records must be
+//! found; one of .78 in all records must not be flagged.
 
 use anyhow::Result;
 use measure::perturb::{perturb, Options, Scope, Verdict};

@@ -1,10 +1,10 @@
-//! The families on a graphics card: text that lives there, and text that comes from the host,
-//! beside what copies reach in the same run.
+//! Searches the families on a graphics card: text that is already on the card, and text that comes
+//! from the host. The rates of plain copies in the same run stand beside them.
 //!
-//! Resident searches are timed by the card's own clock, median of rounds; those from the host by
-//! ours, from pinned memory and from any, the text being copied each time. First matches include
-//! the compilation. Counts must be those of the processor. Without a card there is one line that
-//! says so.
+//! Searches of resident text are timed by the card's clock, and the median of the rounds counts.
+//! Searches from the host are timed by the host's clock and copy the text each time, from pinned
+//! memory and from pageable memory. A first match includes the compilation. The card must count the
+//! lines that the processor counts. Without a card, the page has one line that says so.
 
 use super::family::FAMILIES;
 use crate::options::Effort;
@@ -60,6 +60,8 @@ fn all(cuda: &Arc<Cuda>, text: &[u8], effort: Effort) -> Result<Measured, CudaEr
         Effort::Full => (2 << 30, 7),
     };
     let rates = cuda.copy_rates(bytes)?;
+    // The text is repeated until it fills `bytes`. It stays in pinned memory, from which a card
+    // copies without an intermediate buffer.
     let mut pinned = PinnedText::new(cuda, bytes)?;
     for part in pinned.bytes_mut()?[..bytes].chunks_mut(text.len().max(1)) {
         part.copy_from_slice(&text[..part.len()]);
@@ -71,6 +73,8 @@ fn all(cuda: &Arc<Cuda>, text: &[u8], effort: Effort) -> Result<Measured, CudaEr
         let Ok(regex) = Regex::new(family.pattern) else { continue };
         match row(family.name, &regex, &resident, &pinned, rounds) {
             Ok(row) => rows.push(row),
+            // A family that fails on the card is named on the page, and the others are still
+            // measured.
             Err(error) => missing.push(format!("{}: {error}", family.name)),
         }
     }
@@ -92,11 +96,13 @@ fn row(
     pinned: &PinnedText,
     rounds: usize,
 ) -> Result<Row, String> {
+    // The first match includes the compilation for the card, as a user waits for both.
     let started = Instant::now();
     let program = regex.on_card().map_err(|error| error.to_string())?;
     let lines = program.count_lines(resident).map_err(|error| error.to_string())?;
     let first_match_seconds = started.elapsed().as_secs_f64();
     let here = regex.count_lines(pinned.bytes());
+    // A wrong count makes the times worthless.
     if here != lines {
         return Err(format!("counts {lines} lines where the processor counts {here}"));
     }
@@ -105,6 +111,7 @@ fn row(
         let times = times.map_err(|error| error.to_string())?;
         Ok(resident.len() as f64 / median(&times).unwrap_or(f64::NAN) / 1e9)
     };
+    // These searches are timed by this machine's clock, because the copy is a part of them.
     let from_host = |text: HostText<'_>| {
         let start = Instant::now();
         program.count_lines_from_host(text)?;

@@ -1,8 +1,10 @@
-//! What Cameron et al. 2014 say of bit-parallel matching, each sentence held against this run.
+//! Decides for each sentence of Cameron et al. 2014 about bit-parallel matching whether it holds in
+//! this run.
 //!
-//! The copy of the paper at hand is a draft: its sections 5 to 7 are headings and its Figures 3 to
-//! 10 and 12 have captions and axes but no numbers, so the sentences are those of the abstract, the
-//! introduction and sections 2 and 3. The figures' quantities stand in the page's tables.
+//! The available copy of the paper is a draft. Its sections 5 to 7 are headings, and its Figures 3
+//! to 10 and 12 have captions and axes but no numbers. So the sentences are those of the abstract,
+//! the introduction and sections 2 and 3. The page has tables of the quantities that the figures
+//! would show.
 
 use super::card::OnCard;
 use super::contender::{Kind, AVX2, AVX512, CONTENDERS, SSE2};
@@ -14,7 +16,7 @@ use crate::race::geometric_mean;
 /// "Substantially": this many times as fast, over the families.
 const SUBSTANTIALLY: f64 = 2.0;
 
-/// "To scale": vectors of twice the width need at most this part of the instructions.
+/// "To scale": vectors of twice the width execute at most this share of the instructions.
 const SCALED_INSTRUCTIONS: f64 = 0.75;
 
 /// All sentences.
@@ -57,6 +59,7 @@ fn outperforms(rows: &[Row]) -> Claim {
             let Some(mean) = geometric_mean(&all) else { continue };
             details.push(format!("{mean:.1} times {} ({name}, {} families)", contender.name, all.len()));
             means.push(mean);
+            // The mean decides; families on which the contender is faster are named all the same.
             let behind = speeds.iter().filter(|(_, ratio)| *ratio < 1.0);
             slower.extend(behind.map(|(family, _)| format!("{} on {family}", contender.name)));
         }
@@ -67,6 +70,8 @@ fn outperforms(rows: &[Row]) -> Claim {
         measured: format!(
             "speed of bit streams translated for SSE2 over each contender's (substantially: at least {SUBSTANTIALLY} times, geometric mean over the families)"
         ),
+        // The sentence speaks of all three kinds of implementations, so one contender that is not
+        // clearly slower contradicts it.
         verdict: Verdict::of(
             (!means.is_empty()).then(|| means.iter().all(|mean| *mean >= SUBSTANTIALLY)),
         ),

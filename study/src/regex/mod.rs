@@ -1,11 +1,13 @@
-//! `lightfoot study regex`: bit-parallel matching beside automata and backtracking, and what each
-//! costs a byte.
+//! `lightfoot study regex`: the cost per byte of bit-parallel matching, compared with automata and
+//! backtracking.
 //!
-//! The evaluation of Cameron et al. 2014: pattern families, and for every contender
-//! ([`contender`]) cycles, instructions and branch misses a byte ([`cost`]), the quantities of the
-//! paper's figures; section 4's comparison computed ([`analysis`]); widths of vectors from one
-//! program; a graphics card where there is one ([`card`]). The corpus is text of this machine. A
-//! contender that counts other lines than we do is left out, and the page says why.
+//! It repeats the evaluation of Cameron et al. 2014. For each family of patterns and each contender
+//! ([`contender`]) it measures cycles, instructions and branch misses per byte ([`cost`]), as the
+//! paper's figures do. It computes the comparison of section 4 ([`analysis`]), and runs one program
+//! with vectors of several widths. If the machine has a graphics card, it takes part ([`card`]).
+//!
+//! The corpus is text of this machine. A contender that counts other lines than lightfoot is left
+//! out, and the page says why.
 
 mod analysis;
 mod card;
@@ -44,8 +46,10 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let folder = workshop()?;
     let (bytes, rounds, counted) = if quick { (64 << 20, 3, 1 << 20) } else { (256 << 20, 7, 4 << 20) };
     let text = corpus::collect(bytes);
+    // The contenders are programs, so the corpus must be in files before any of them runs.
     let texts = Texts::write(folder.path(), &text, counted)?;
     let programs = Programs::new(folder.path()).context("cannot tell where lightfoot itself is")?;
+    // Cycles are those of the time-stamp counter: seconds times its rate.
     let stamp_hertz = cost::stamp_hertz();
     let seconds = FAMILY_SECONDS[usize::from(!quick)];
     let mut journal = Journal::open(options, "regex", seconds * FAMILIES.len() as f64)?;
@@ -55,6 +59,8 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
             journal.step(family.name, seconds, || Ok(row(family, &programs, &texts, rounds, stamp_hertz)))?,
         );
     }
+    // The card comes after the processor's families and is no step of the journal: it is measured
+    // again when a study resumes.
     let card = card::measure(&text, options.effort);
     let findings = Findings {
         schema: 2,
@@ -92,7 +98,7 @@ fn row(family: &Family, programs: &Programs, texts: &Texts, rounds: usize, stamp
 /// be timed, and a sample of that part's share, twice and once, to be counted by the engine.
 struct Texts {
     folder: PathBuf,
-    /// Bytes of the whole corpus; a part of it is that over the part's number.
+    /// Bytes of the whole corpus. Part number P has this length divided by P.
     bytes: usize,
     /// Bytes by which the two texts that are counted differ, for each part.
     counted_bytes: Vec<(usize, usize)>,

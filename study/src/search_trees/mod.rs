@@ -1,12 +1,14 @@
 //! `lightfoot study search-trees`: the experiments of Ladner, Fortna and Nguyen (2002) on this
-//! machine, then what an index does today.
+//! machine, and then a race of today's indexes.
 //!
-//! Figures 4.8 and 4.9 ([`counted`]) come from the compiled lookups under our own instrumentation,
-//! beside the misses of the structure alone ([`structure`]); 4.10 and 4.11 from the declared costs
-//! of the paper's machines and from the clock ([`timed`]); the rest ([`modern`]) from a race.
-//! [`claim`] holds what the paper found against what was measured here ([`answers`]), and says
-//! where they differ. Deliberately absent: hardware counters, and the nightly-only
-//! static-search-tree, which cannot be a dependency.
+//! Figures 4.8 and 4.9 ([`counted`]) come from compiled lookups under lightfoot's instrumentation;
+//! the misses of the structure alone ([`structure`]) stand beside them. Figures 4.10 and 4.11 come
+//! from the declared costs of the paper's machines and from this machine's clock ([`timed`]). The
+//! race is in [`modern`]. [`claim`] decides which of the paper's findings hold here, by the values
+//! that [`answers`] computes, and says where they differ.
+//!
+//! **Leaves out** hardware counters, and static-search-tree, which needs a nightly compiler and so
+//! cannot be a dependency.
 
 mod answers;
 mod claim;
@@ -120,6 +122,8 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let folder = workshop()?;
     let extent = Extent::of(options);
     let mut journal = Journal::open(options, "search-trees", extent.seconds())?;
+    // Each size is one step of the journal, so a study that was interrupted repeats one size at
+    // most.
     let (counted, structural) = counts(&extent, &mut journal, folder.path())?;
     let mut timed = Vec::new();
     for &log in &extent.timed {
@@ -129,6 +133,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
         })?);
     }
     let mut modern = Vec::new();
+    // The race is about today's indexes, so no sentence of the paper depends on it.
     for bytes in modern::sizes(extent.max_bytes) {
         let step = format!("racing indexes of {} KiB", bytes >> 10);
         modern.extend(journal.step::<Vec<modern::Modern>>(&step, racing_seconds(bytes), || {

@@ -1,9 +1,10 @@
-//! What an index does today: our planned index and every layout, beside the standard library,
-//! ordsearch and brie-tree, and the limit of one random line per query.
+//! The race of today's indexes: the planned index, every layout, the standard library, ordsearch
+//! and brie-tree. The limit is one random line per query.
 //!
-//! Throughput of batches and latency of dependent queries, interleaved rounds, medians
-//! (`search::race`); `u32` and `u64`, evenly spread and skewed keys. Evenly spread keys are asked
-//! for random numbers, skewed ones for random keys of theirs.
+//! It measures the throughput of batches and the latency of dependent queries, in interleaved
+//! rounds, and reports medians (`search::race`). Keys are `u32` and `u64`, evenly spread or skewed.
+//! Queries of evenly spread keys are random numbers; queries of skewed keys are random keys among
+//! them.
 
 #[cfg(feature = "race")]
 use super::peer::{PeerOfU64, PeersOfU32};
@@ -127,13 +128,18 @@ fn finish<K: Chained>(
     queries: &[K],
     rounds: Rounds,
 ) -> Vec<Modern> {
+    // The limit of a batch: independent random lines, as many at a time as a batch has queries. Its
+    // answers are meaningless and are not checked.
     let mut limit = Limit::new(bytes, CHUNK);
     contestants.push(Contestant::batches("limit", Answers::Nothing, move |_, out| limit.read(out)));
     let mut figures = race(contestants, keys, queries, rounds);
+    // The limit of latency: a walk in which each line names the next. The first walk warms the
+    // caches and TLBs and is not timed.
     let walk = Limit::new(bytes, 1);
     std::hint::black_box(walk.walk(rounds.latency_queries));
     let start = std::time::Instant::now();
     std::hint::black_box(walk.walk(rounds.latency_queries));
+    // The limit was pushed last, and the race keeps the order of its contestants.
     if let Some(limit) = figures.last_mut() {
         limit.latency_ns = Some(start.elapsed().as_nanos() as f64 / rounds.latency_queries as f64);
     }

@@ -1,4 +1,5 @@
-//! The results as files: one page, a table per part, the figures as plots, everything as JSON.
+//! Writes the results as files: one page, a table for each part, the figures as plots, and
+//! everything as JSON.
 
 use super::counted::{Counted, Trial};
 use super::findings::Findings;
@@ -239,9 +240,11 @@ fn plots(findings: &Findings) -> Vec<(String, Lines)> {
     let mut plots = Vec::new();
     for block in BLOCKS_BYTES {
         let title = format!("Figure 4.8: misses per lookup, blocks of {block} bytes");
+        // A run with one trial less is subtracted, so a count of misses may come out below 0.
         let series = counted(SIMULATED, block, |t| t.misses.max(0.0));
         plots.push((format!("figure-4.8-{block}"), plot(title, "misses per lookup", Axis::Linear, series)));
     }
+    // The structure alone: misses of the tree without the program around it.
     let alone = findings.structural.iter().filter(|s| s.block_bytes == BLOCKS_BYTES[0]);
     let alone = series(alone.map(|s| (s.algorithm.as_str(), s.items as f64, s.misses)));
     let title = String::from("Figure 4.8, the structure alone");
@@ -257,6 +260,8 @@ fn plots(findings: &Findings) -> Vec<(String, Lines)> {
     let times = series(findings.timed.iter().map(|p| (p.algorithm.as_str(), p.items as f64, p.ns.median)));
     let title = String::from("Figures 4.10, 4.11: time per lookup by this machine's clock");
     plots.push(("figure-4.10-clock".into(), plot(title, "ns per lookup", Axis::Logarithmic, times)));
+    // Keys of both types are raced with evenly spread numbers; skewed keys stand in the tables
+    // only.
     for key in ["u32", "u64"] {
         let even = findings.modern.iter().filter(|p| p.key == key && p.distribution == "uniform");
         let points = even.filter_map(|p| Some((p.contestant.as_str(), p.bytes as f64, p.throughput_ns?)));
@@ -301,6 +306,7 @@ mod tests {
         };
         let folder = tempfile::tempdir().unwrap();
         let paths = write(&findings, folder.path()).unwrap();
+        // Five files of text and ten plots.
         assert_eq!(paths.len(), 5 + 10);
         let page = std::fs::read_to_string(&paths[0]).unwrap();
         for part in [

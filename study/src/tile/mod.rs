@@ -1,10 +1,12 @@
-//! Tile sizes seen four ways: the paper's model, the second model, simulation, measurement.
+//! Compares tile sizes by four methods: the paper's model, the second model, simulation and
+//! measurement.
 //!
-//! Joins `matrix` (loops, models, kernels) and `simulate`; `lightfoot tile` prints it, `lightfoot
-//! study tiling` makes the paper's figures of it. Deliberately absent: a search. The grid is
-//! declared ([`POWERS`], and `matrix::tiling::GRID` for the kernel), every point of it is shown,
-//! and a choice is judged by its regret: its time over that of the best on the grid, both timed
-//! again side by side.
+//! This module joins `matrix` (loops, models, kernels) and `simulate`. `lightfoot tile` prints its
+//! results, and `lightfoot study tiling` draws the paper's figures from them.
+//!
+//! **Leaves out** a search. The grid is declared ([`POWERS`], and `matrix::tiling::GRID` for the
+//! kernel), and every point of it is shown. A choice is judged by its regret: its time relative to
+//! the best time of the grid, where both are timed again side by side.
 
 pub mod simulation;
 pub mod timing;

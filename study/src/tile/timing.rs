@@ -1,4 +1,4 @@
-//! Times of the loops and of the kernel for every tile of a grid, and the regret of a choice.
+//! Times the loops and the kernel for every tile of a grid, and computes the regret of a choice.
 
 use matrix::paper::Loop;
 use matrix::race::{Contest, Number};
@@ -154,9 +154,12 @@ fn contest<T: Real>(
     effort: Effort,
 ) -> Result<Contest, matrix::Error> {
     let mut contest = Contest::new(2.0 * (n as f64).powi(3), effort.seconds, T::peak_gflops);
+    // The seed is fixed and all tiles multiply the same numbers.
     let mut state = 1;
     let mut numbers = || (0..n * n).map(|_| T::random(&mut state)).collect::<Vec<T>>();
     let (a, b) = (numbers(), numbers());
+    // Each run owns its arrays in the layout of its tile: converting them is not a part of the
+    // time.
     for &tiling in tiles {
         let run: Box<dyn FnMut()> = match subject {
             Subject::Loops(version, threads) => {

@@ -1,10 +1,11 @@
 //! `lightfoot study tiling`: the figures of Athanasaki et al. 2006.
 //!
-//! Figures 1 to 4 (misses of the first level, the second, the TLB, and the total cost, over N and
-//! T, on the paper's Xeon) are simulated ([`variant`]) and stand beside the paper's formulas; the
-//! branch term of the cost is counted by `lightfoot cache --branches` on the compiled loops
-//! ([`real`]). Figures 5 to 8 are times of this host, serial and with threads. [`claim`] holds
-//! every sentence of the paper that states a finding against them.
+//! Figures 1 to 4 show the misses of the first level, the second level and the TLB, and the total
+//! cost, over N and T. They are simulated for the paper's Xeon ([`variant`]), and the paper's
+//! formulas stand beside them. The branch term of the cost is counted by `lightfoot cache
+//! --branches` on the compiled loops ([`real`]). Figures 5 to 8 are times of this host, serial and
+//! with threads. [`claim`] decides for every sentence of the paper that states a finding whether it
+//! holds.
 
 mod claim;
 mod findings;

@@ -1,4 +1,5 @@
-//! Profiles made by hand: the joined profile is held against a plain list of all images' blocks.
+//! Joins profiles that are made by hand, and compares the result with a plain list of all images'
+//! blocks.
 
 use super::*;
 use crate::profile::{Block, Instruction, Module, Site};
@@ -54,6 +55,8 @@ fn image(mappings: &[Mapping], blocks: &[Given]) -> Profile {
 type Sums = BTreeMap<(String, u64, u16), [u64; 6]>;
 
 fn sums(profile: &Profile, sums: &mut Sums) {
+    // Images map a file at different addresses, so a place in a file is its offset. Generated code
+    // has only its address.
     let key = |block: &Block, index: u32| {
         let Module { path, start, file_offset, .. } = &profile.modules[block.module as usize];
         let i = profile.instructions[(block.first + index) as usize];
@@ -61,6 +64,7 @@ fn sums(profile: &Profile, sums: &mut Sums) {
         let is_file = path.is_absolute();
         (path.display().to_string(), if is_file { at - start + file_offset } else { at }, i.code)
     };
+    // A site that was numbered with another image's block would show here.
     let of_site = |site: u32| {
         let site = profile.sites[site as usize];
         let block = &profile.blocks[site.block as usize];

@@ -1,10 +1,10 @@
-//! `lightfoot diff A B`: the differences of two reports by function or line, and whether the second
-//! one is worse.
+//! `lightfoot diff A B`: shows the differences of two reports by function or line, and decides
+//! whether the second one is worse.
 //!
-//! Rows are matched by name and library, or by file and line; a row of only one report is compared
-//! with 0. Totals are those of the reports without the parts that `--ignore` removes, so that a
-//! report that `--top` shortened still compares. Both reports must have one schema, one command and
-//! one program; otherwise an error names both values.
+//! Rows are matched by name and library, or by file and line; a row that only one report has is
+//! compared with 0. Totals are those of the reports, without the parts that `--ignore` removes. So
+//! reports that `--top` shortened can still be compared. Both reports must have one schema, one
+//! command and one program; otherwise an error names both values.
 
 mod read;
 
@@ -62,6 +62,8 @@ impl Difference {
                 }
             }
         }
+        // Totals are those of the reports less the ignored rows, not sums of rows: --top may have
+        // left rows out of a report.
         let total = |(metric, out): (&String, &(u64, u64))| {
             let of = |report: &Read, out: u64| report.totals.get(metric).saturating_sub(out);
             (of(before, out.0), of(after, out.1))
@@ -80,6 +82,8 @@ impl Difference {
 
     fn text(&self, rows: usize) -> String {
         let mut out = String::new();
+        // The widest number sets the width of both columns; six is the width of the heading
+        // `before`.
         let width = self
             .totals
             .iter()
@@ -102,6 +106,7 @@ impl Difference {
         for (name, pairs) in &self.rows[..shown] {
             let cells: String =
                 pairs.iter().map(|(before, after)| format!("{:>14}", delta(*before, *after))).collect();
+            // A name is cut in the middle, so that both the function and its library stay readable.
             let room = WIDTH.saturating_sub(cells.len() + 2).max(24);
             out += &format!("{cells}  {}\n", middle_cut(&printable(name), room));
         }

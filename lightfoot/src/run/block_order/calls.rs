@@ -195,7 +195,12 @@ impl Calls {
     }
 
     pub(super) fn finish(self) -> Called {
-        Called { contexts: self.contexts, cells: self.cells, counts: self.sums.finish().0, slice: self.slice }
+        Called {
+            contexts: self.contexts,
+            cells: self.cells,
+            counts: self.sums.finish().counts,
+            slice: self.slice,
+        }
     }
 }
 

@@ -54,14 +54,12 @@ impl Accumulator {
 
     /// The counts of all images together, with running numbers of sites and blocks, and the miss
     /// curve if the simulation has one.
-    fn finish(self) -> (Counts, Option<MissCurve>) {
+    fn finish(self) -> Simulated {
         match self {
-            Accumulator::Simulated(simulation) => {
-                let Simulated { counts, curve, .. } = simulation.finish();
-                (counts, curve)
-            }
+            Accumulator::Simulated(simulation) => simulation.finish(),
             Accumulator::Counted(counter) => {
-                (Counts { complex: counter.finish(), ..Counts::default() }, None)
+                let counts = Counts { complex: counter.finish(), ..Counts::default() };
+                Simulated { counts, ..Simulated::default() }
             }
         }
     }
@@ -113,6 +111,8 @@ pub struct BlockOrderFindings {
     pub called: Option<Called>,
     /// The miss curve, if requested.
     pub curve: Option<MissCurve>,
+    /// Records that the simulation read, by kind.
+    pub records: event::Counter,
     /// Memory touched in each slice of time, if requested.
     pub touched: Option<WorkingSet>,
     /// The region to count, if any.
@@ -190,7 +190,7 @@ impl BlockOrderAnalysis {
         let hidden = self.threads.values().filter(|thread| thread.branches.is_pending()).count() as u64;
         let predicted =
             self.predicted.map(|predicted| Predicted { hidden: predicted.hidden + hidden, ..predicted });
-        let (mut counts, curve) = self.sums.finish();
+        let Simulated { mut counts, curve, records, .. } = self.sums.finish();
         counts.damaged += self.lost;
         let region = self.regions.map(|regions| {
             counts = inside(&counts);
@@ -202,7 +202,8 @@ impl BlockOrderAnalysis {
         });
         let symbols = std::mem::take(&mut *self.symbols.lock().unwrap_or_else(PoisonError::into_inner));
         let called = self.calls.map(Calls::finish);
-        BlockOrderFindings { counts, predicted, called, curve, touched: self.touched, region, symbols }
+        let touched = self.touched;
+        BlockOrderFindings { counts, predicted, called, curve, records, touched, region, symbols }
     }
 
     /// A thread enters a block: updates branches, calls and regions.

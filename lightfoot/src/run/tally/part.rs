@@ -1,9 +1,9 @@
-//! The counts of one process image, which are a part of a run's.
+//! The counts of one process image, which are a part of the counts of a run.
 //!
-//! A part names blocks and sites of a profile and has nothing but their counts: some 20 bytes for a
-//! block that ran and 70 for a site that missed, so that parts of many processes can be kept until
-//! names are needed. Counts are handed out instruction by instruction; the tables of a whole run
-//! take a faster way ([`tally`](super::tally())), with which tests compare these.
+//! A part names blocks and sites of a profile and stores only their counts: some 20 bytes for a
+//! block that ran and 70 for a site that missed. So parts of many processes can be kept until names
+//! are needed. Counts are assigned instruction by instruction. The tables of a whole run use a
+//! faster method ([`tally`](super::tally())), and tests compare the two.
 
 use super::cell::{Cell, NONE};
 use super::{cuts, for_each_complex, retired, Attribution, Counts, Tally};
@@ -110,12 +110,16 @@ impl Part {
         for &(number, executions) in &self.executions {
             let block = &profile.blocks[number as usize];
             let first = block.first as usize;
+            // Executions that a signal or fault cut short did not retire the block's last
+            // instructions.
             let cuts = cuts.get(&number).map_or(&[][..], Vec::as_slice);
             for (index, instruction) in
                 profile.instructions[first..][..block.count as usize].iter().enumerate()
             {
                 add(first + index, &retired(instruction, index, executions, cuts));
             }
+            // A block has no place of its own in the tally: its execution counts at its first
+            // instruction.
             add(first, &Counts { blocks: executions, ..Counts::default() });
         }
         let of_site = |site: u32| {
@@ -129,6 +133,7 @@ impl Part {
         for (site, misses) in by_site {
             add(of_site(*site), &Counts { misses: Some(*misses), ..Counts::default() });
         }
+        // Fetches miss by block, and so count at its first instruction.
         for (block, misses) in by_block {
             let first = profile.blocks[*block as usize].first as usize;
             add(first, &Counts { misses: Some(*misses), ..Counts::default() });

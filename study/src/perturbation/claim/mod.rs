@@ -1,8 +1,10 @@
-//! The paper's sentences, each held against the program that stands for its benchmark.
+//! Decides for each sentence of the paper whether it holds, on the program that stands for the
+//! benchmark it names.
 //!
-//! What counts as disturbed is the verdict of `measure::perturb`: significant over all layouts, and
-//! a change of .1 or more. Thresholds for the paper's words (small, minimal) are ours and stand in
-//! what was measured. A benchmark whose program is not installed leaves its sentences unmeasured.
+//! A relation is disturbed if `measure::perturb` says so: the change is significant over all
+//! layouts and at least .1. The paper's words "small" and "minimal" have thresholds of this study,
+//! which the text of each claim names. If the program of a benchmark is not installed, its
+//! sentences are not measured.
 
 mod outer;
 
@@ -148,6 +150,7 @@ fn range(points: &[&Point]) -> String {
 /// A sentence held against the curve of the program that stands for its benchmark.
 fn held(expected: &Expectation, findings: &Findings) -> Claim {
     let kind = kind_name(expected.kind);
+    // The program of this benchmark may not be installed.
     let Some(curve) = findings.curve(expected.benchmark) else {
         return open(expected.place, expected.sentence, format!("{kind} correlations"));
     };
@@ -157,6 +160,7 @@ fn held(expected: &Expectation, findings: &Findings) -> Claim {
     );
     let points: Vec<&Point> =
         curve.points.iter().filter(|point| point.added_percent <= expected.percent).collect();
+    // The first point may already add more instructions than the sentence speaks of.
     if points.is_empty() {
         return open(expected.place, expected.sentence, measured);
     }
@@ -178,6 +182,7 @@ fn held(expected: &Expectation, findings: &Findings) -> Claim {
         place: expected.place,
         sentence: expected.sentence,
         measured,
+        // The sentence holds if something is disturbed exactly where it expects a disturbance.
         verdict: Verdict::of(Some(found.is_empty() != expected.disturbed)),
         extent: range(&points),
         spread: spread.map_or(String::new(), |spread| format!("change of ρ by layout {spread:+.2}")),
@@ -231,6 +236,8 @@ fn collector(findings: &Findings) -> Claim {
         100.0 * MINIMAL_SHARE,
         1000.0 * PAPER_INTERVAL_SECONDS
     );
+    // Both mechanisms of a program must have been measured, else the program has no part in the
+    // answer.
     let way = |curve: &Curve, name: &str| {
         let native = curve.native.as_ref()?;
         let way = native.measured.iter().find(|one| one.mechanism == name)?;
@@ -252,6 +259,7 @@ fn collector(findings: &Findings) -> Claim {
         place,
         sentence,
         measured,
+        // One program with an expensive handler contradicts the sentence.
         verdict: Verdict::of(Some(costs.iter().all(|(.., seconds)| minimal(*seconds)))),
         extent: format!("{} programs", costs.len()),
         spread: String::new(),
@@ -281,10 +289,13 @@ fn figure_3(findings: &Findings) -> Claim {
     ]
     .iter()
     .filter_map(|(name, pairs, pair)| {
+        // A run without a correlation, because a metric was constant, leaves its whole row out: the
+        // spread of the others would look too small.
         let known: Option<Vec<f64>> = pairs.iter().map(|values| values[*pair]).collect();
         Some((*name, Spread::of(&known?)?))
     })
     .collect();
+    // The figure shows two pairs of metrics; noise is the second source of variation beside layout.
     let small = spreads.iter().all(|(_, spread)| spread.most - spread.least < SMALL);
     let detail = spreads.iter().map(|(name, spread)| format!("{name} {spread:.3}"));
     Claim {
@@ -447,7 +458,7 @@ fn number_of_instructions(findings: &Findings) -> Claim {
     }
 }
 
-/// How far the relation of a software metric that changes most does.
+/// The relation of a software metric that changed most.
 pub(super) fn largest_relation(point: &Point) -> Option<&Relation> {
     point.relations.iter().max_by(|a, b| a.change().abs().total_cmp(&b.change().abs()))
 }
@@ -461,6 +472,8 @@ fn second_problem(findings: &Findings) -> Claim {
                 continue;
             };
             changed += 1;
+            // Hardware metrics missed this change, although a relation with a software metric
+            // changed.
             if !point.disturbed() {
                 unseen.push(format!(
                     "{} with {} metrics: {} with {} {:.2} → {:.2}",
@@ -475,6 +488,7 @@ fn second_problem(findings: &Findings) -> Claim {
         }
     }
     let detail = match unseen.first() {
+        // Without a change there was nothing to see, which decides nothing.
         _ if changed == 0 => "No such relation changed".into(),
         Some(first) => format!("{} of {changed} changes were not seen, first {first}", unseen.len()),
         None => format!("All of {changed} changes were seen"),

@@ -1,10 +1,11 @@
-//! Sentences about outer perturbation: Figure 7 and what the paper says of it.
+//! Decides the paper's sentences about outer perturbation, which belong to its Figure 7.
 
 use super::super::findings::{Answer, Comparison, Findings, Kind, Point};
 use super::open;
 use crate::outcome::{Claim, Verdict};
 
-/// Outer comparisons of sim-outorder with the largest change of each over all points.
+/// Outer comparisons of sim-outorder: the metric, the lowest change of its correlation over all
+/// points, and whether any point is disturbed.
 fn outer_changes(findings: &Findings) -> Vec<(String, f64, bool)> {
     let Some(curve) = findings.curve("sim-outorder") else { return Vec::new() };
     let Some(first) = curve.points.first() else { return Vec::new() };
@@ -72,6 +73,8 @@ pub(super) fn recovers(findings: &Findings) -> Claim {
         for (index, point) in curve.points.iter().enumerate() {
             for comparison in point.comparisons.iter().filter(|one| one.answer == Answer::Disturbed) {
                 let metrics = [comparison.metrics[0].as_str(), comparison.metrics[1].as_str()];
+                // The search begins at the disturbed point itself, which cannot match: it has one
+                // answer for each comparison.
                 let later = curve.points[index..].iter().find(|later| {
                     later.find(comparison.kind, metrics).is_some_and(|one| one.answer == Answer::Undisturbed)
                 });
@@ -87,6 +90,7 @@ pub(super) fn recovers(findings: &Findings) -> Claim {
             }
         }
     }
+    // If nothing is disturbed anywhere, nothing could recover, and the sentence stays unmeasured.
     let any = findings.curves.iter().any(|curve| curve.points.iter().any(Point::disturbed));
     Claim {
         place: "Section 3.5, Figure 7",

@@ -1,8 +1,9 @@
-//! Every sentence of Athanasaki et al. 2006 that states a finding, and whether it holds here.
+//! Decides for every sentence of Athanasaki et al. 2006 that states a finding whether it holds
+//! here.
 //!
-//! Sections 3 and 5 speak of the paper's Xeon, which is simulated ([`simulation`]); section 4
-//! measures it, which another machine can only repeat in kind ([`time`]). A sentence holds when it
-//! holds at every N of the study.
+//! Sections 3 and 5 are about the paper's Xeon, which is simulated ([`simulation`]). Section 4
+//! measures that Xeon, so another machine can repeat only the kind of experiment ([`time`]). A
+//! sentence holds if it holds at every N of the study.
 
 mod simulation;
 mod time;
@@ -102,6 +103,7 @@ mod tests {
             let rates = rates.flat_map(|crew| POWERS.iter().map(move |&tile| rate(crew, tile))).collect();
             findings.times.push(Times { n, rates });
         }
+        // Counts of the compiled loops: instructions fall with T, as loop overhead does.
         for (loops, predictor, n, tile) in crate::tiling::real::counts() {
             findings.counted.push(Counted {
                 loops: loops.into(),
@@ -116,8 +118,10 @@ mod tests {
         findings
     }
 
-    /// The machine of which every sentence is true.
+    /// Findings of an invented machine on which every sentence of the paper holds.
     fn papers() -> Findings {
+        // Up to the best T, misses fall as 1/T; beyond it they are many. Two threads share L1, so
+        // their best T is half as large below N = 2,048.
         let missed = |variant: &str, n: usize, tile: usize| {
             let best = if variant.starts_with("two threads") && n < 2048 { 32 } else { 64 };
             let l1 = if tile <= best { 64_000_000 / tile as u64 } else { 20_000_000 + tile as u64 };
@@ -126,6 +130,7 @@ mod tests {
                 (_, 512) => 1_000,
                 (_, tile) => 100_000 - tile as u64,
             };
+            // The moderate L2 moves the optimum to T = 128 to 256, as section 5 states.
             let moderate = variant == super::super::variant::MODERATE;
             let l1 = if moderate && (128..=256).contains(&tile) { 64_000 } else { l1 };
             [if variant == "unified" { 1005 } else { l1 }, fewer, if tile == 256 { 500 } else { 900 }]

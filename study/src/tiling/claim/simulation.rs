@@ -1,4 +1,5 @@
-//! The sentences of the abstract and of sections 3 and 5: the paper's Xeon, simulated.
+//! Decides the sentences of the abstract and of sections 3 and 5, which are about the paper's
+//! simulated Xeon.
 
 use super::Sentence;
 use crate::outcome::Claim;
@@ -192,10 +193,12 @@ fn dominated(findings: &Findings, n: usize, tiles: &[usize]) -> Option<(bool, St
 /// Figure 4.
 fn total(findings: &Findings) -> Vec<Claim> {
     let sizes = findings.sizes(ONE);
+    // How many times as often L1 misses as L2 and as the TLB, at the paper's best T.
     let ratios = |n: usize| {
         let missed = findings.missed(ONE, n, FITS_L1)?;
         Some([missed.l2?, missed.tlb?].map(|misses| missed.l1 as f64 / misses.max(1) as f64))
     };
+    // The ratios that the paper's own formulas give; they are shown beside the simulated ones.
     let formulas = |n: usize| {
         formula(findings, n, FITS_L1).map_or(String::new(), |row| {
             let [l1, l2, tlb] = row.misses;
@@ -206,6 +209,8 @@ fn total(findings: &Findings) -> Vec<Claim> {
     vec![
         Sentence::new(
             "Section 3.3",
+            // Sections 3.3 and 3.5 state this ratio twice, with different strength: each is decided
+            // on its own.
             "However, L1 misses are 1 order of magnitude more than L2 misses.",
             simulated("L1 misses over L2 misses at T = 64, over the TLB's, and the formulas' ratios"),
         )
@@ -231,6 +236,8 @@ fn total(findings: &Findings) -> Vec<Claim> {
             cost("the T of least cost, and for which number of mispredictions an end of an innermost loop, were it the same for all T, T = 64 would cost least"),
         )
         .at(&sizes, |n| {
+            // The cost includes mispredictions, which depend on the predictor. The range says for
+            // how many of them the answer stays.
             let best = findings.cheapest(ONE, Some(TERM), n)?;
             Some((best == FITS_L1, format!("T = {best}{}", range(findings, n))))
         }),
@@ -268,6 +275,7 @@ fn l1_decides(findings: &Findings, variant: &str, n: usize) -> Option<(bool, Str
 }
 
 pub(super) fn section_5(findings: &Findings) -> Vec<Claim> {
+    // The T of least cost with the large L2 and with the moderate one, and both as text.
     let moderate = |n: usize| {
         let (large, small) =
             (findings.cheapest(ONE, Some(TERM), n)?, findings.cheapest(MODERATE, Some(TERM), n)?);
@@ -295,6 +303,8 @@ pub(super) fn section_5(findings: &Findings) -> Vec<Claim> {
             cost("the T of least cost with a prefetcher by stride and with one by next line, with either predictor, and with the paper's own innermost loop: 64 in all four"),
         )
         .at(&findings.sizes(STRIDE), |n| {
+            // The sentence must hold for both prefetchers, both predictors and both innermost
+            // loops.
             let found = [
                 findings.cheapest(STRIDE, Some(TERM), n)?,
                 findings.cheapest(STRIDE, Some(("MBaLt", "perceptron")), n)?,
@@ -321,6 +331,7 @@ pub(super) fn section_5(findings: &Findings) -> Vec<Claim> {
             cost("the T of least cost with an L2 of 256 KB: at most 256, and larger than the 64 that fits L1"),
         )
         .at(&findings.sizes(MODERATE), |n| {
+            // The bound alone would also hold for the T that fits L1, where L2 decides nothing.
             moderate(n).map(|(_, small, figures)| (small > FITS_L1 && small <= FITS_MODERATE, figures))
         }),
     ]

@@ -1,4 +1,5 @@
-//! The sentences of section 4: times of this host, and the shared first level simulated.
+//! Decides the sentences of section 4, by times of this host and by simulation of the shared first
+//! level.
 
 use super::simulation::FITS_L1;
 use super::{tile, Sentence};
@@ -54,15 +55,19 @@ fn spread(findings: &Findings, crews: &[&str]) -> String {
 fn speeds(findings: &Findings) -> Vec<Claim> {
     let sizes = sizes(findings);
     let at_once = findings.host.simultaneous;
+    // Two threads of one core can be compared with one only if the core runs both at once.
     let only = |n: usize| (at_once && n > 0).then_some(());
     let beside = |n: usize| best_ratio(findings, TWO_THREADS, SERIAL, n);
     let listed: Vec<String> =
         sizes.iter().filter_map(|&n| Some(format!("N = {n}: {:.2}", beside(n)?))).collect();
     let turns = format!("{TURNS}: two threads have {} of the serial speed", listed.join(", "));
+    // On another host the claim stays unmeasured, and its detail gives the speed of taking turns.
     let settle = |claim: Claim| match at_once || sizes.is_empty() {
         true => claim,
         false => Claim { detail: turns.clone(), ..claim },
     };
+    // Mispredictions and instructions of one multiply-add; counts of whole products would grow with
+    // N.
     let an_end = |tile: usize| {
         let rows = &findings.counted;
         let row = rows.iter().find(|row| {
@@ -124,6 +129,7 @@ fn speeds(findings: &Findings) -> Vec<Claim> {
         }),
         reaches(findings, parallel),
     ];
+    // The first three claims are not about the speed at the best T, whose quartiles these are.
     for claim in &mut claims[3..] {
         claim.spread = spread(findings, &[SERIAL, TWO_THREADS, FOUR_THREADS]);
     }
@@ -154,6 +160,7 @@ fn best_tiles(findings: &Findings) -> Vec<Claim> {
     let fastest = |crew: &str, n: usize| findings.fastest(crew, n).map(|rate| rate.tile);
     let one = |n: usize| findings.cheapest(ONE, Some(TERM), n);
     let two = |n: usize| findings.cheapest(TWO, Some(TERM), n);
+    // Costs with a prefetcher by stride are shown too, because a prefetcher may move the best T.
     let fetching = |n: usize| {
         let [one, two] = [STRIDE, TWO_STRIDE].map(|variant| tile(findings.cheapest(variant, Some(TERM), n)));
         format!("{one} and {two} with a prefetcher by stride")
@@ -163,8 +170,10 @@ fn best_tiles(findings: &Findings) -> Vec<Claim> {
         findings.fastest(crew, n).map_or(String::new(), |rate| format!("; by time T = {}{said}", rate.tile))
     };
     let shared = "the T of least simulated cost with two threads that share the core's levels (a core of the four threads has the same two, on half of the rows), beside one thread's; the T with the best time";
+    // The paper draws the line at N = 2048: below it two threads prefer the smaller T.
     let small: Vec<usize> = findings.sizes(TWO).into_iter().filter(|&n| n < 2048).collect();
     let large: Vec<usize> = findings.sizes(TWO).into_iter().filter(|&n| n >= 2048).collect();
+    // The general rule is that of this host: the largest T whose square fits its own first level.
     let mut serial = Sentence::new(
         "Section 4, Figure 6",
         "As far as the optimal tile size is concerned, serial MBaLt obey to the general rule, this is $T_{optimal} = \\sqrt{C_{L1}} = 64$.",

@@ -1,4 +1,5 @@
-//! Each word of the translator's own is decoded again, in the manual's syntax.
+//! Decodes each instruction that the translator can write, and compares it with the manual's
+//! syntax.
 
 use super::*;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
@@ -34,6 +35,8 @@ const NAMED: &[(VectorInstruction, &str)] = &[
 #[test]
 fn registers_and_places_are_all_encoded() {
     for &(what, name) in NAMED {
+        // These numbers cross the bits of the prefixes: 8 and 16 need other prefix bits than 7 and
+        // 15.
         for register in [0, 1, 7, 8, 15, 16, 23, 24, 31] {
             let other = 31 - register;
             let text = one(|code| code.vector(what, register, other, Operand::Register(register)));
@@ -41,6 +44,7 @@ fn registers_and_places_are_all_encoded() {
         }
     }
     for (base, name) in [(RAX, "rax"), (RDX, "rdx"), (RSI, "rsi"), (RDI, "rdi"), (R8, "r8"), (R9, "r9")] {
+        // EVEX compresses displacements: multiples of 64 up to 127·64 take one byte, others four.
         for bytes in [0, 8, -8, 64, -64, 127 * 64, 128 * 64, 1088 * 7 - 8, 1 << 20] {
             let place = Address { base, bytes };
             let sign = if bytes < 0 { "-" } else { "+" };
