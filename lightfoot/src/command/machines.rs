@@ -7,7 +7,7 @@
 use crate::cli::Machines;
 use crate::run::named;
 use anyhow::Result;
-use machine::{Cache, Machine, Origin, StoreMiss, Tlb, WritePolicy};
+use machine::{Cache, Inclusion, Machine, Origin, Prefetch, Replacement, StoreMiss, Tlb, WritePolicy};
 use present::output::print;
 use present::terminal::beside;
 use std::fmt::Write;
@@ -85,13 +85,33 @@ fn whole(machine: &Machine) -> String {
 /// What levels do beyond LRU, write-allocate and write-back, and the buffers for large pages.
 fn behaviours(machine: &Machine) -> Vec<(String, String)> {
     let words = |cache: &Cache| {
-        let stores = [
+        let word = |known: &[(&'static str, bool)]| {
+            known.iter().filter(|(_, holds)| *holds).map(|(word, _)| word.to_string()).collect::<Vec<_>>()
+        };
+        let behaviour = &cache.behaviour;
+        let prefetches = |kind| behaviour.prefetch.with(kind) == behaviour.prefetch;
+        let mut all = word(&[
             ("stores that miss bypass it", cache.store_miss == StoreMiss::Bypass),
             ("write-through", cache.write == WritePolicy::Through),
-        ];
-        let stores = stores.into_iter().filter(|(_, holds)| *holds).map(|(word, _)| word.to_owned());
-        // The words of the behaviour are those that options and files take.
-        stores.chain(cache.behaviour.words()).collect::<Vec<_>>()
+        ]);
+        all.push(match behaviour.replacement {
+            Replacement::Plru => "tree-PLRU".into(),
+            Replacement::Random => "random replacement".into(),
+            other => other.to_string(),
+        });
+        all.retain(|word| *word != Replacement::Lru.to_string());
+        all.extend(word(&[
+            ("inclusive", behaviour.inclusion == Inclusion::Inclusive),
+            ("exclusive", behaviour.inclusion == Inclusion::Exclusive),
+            ("prefetches the next line", prefetches(Prefetch::NextLine)),
+            ("prefetches by stride", prefetches(Prefetch::Stride)),
+            ("prefetches streams", prefetches(Prefetch::Streamer)),
+            ("prefetches the other line of a pair", prefetches(Prefetch::AdjacentLine)),
+        ]));
+        let (late, masks) = (behaviour.late_touches, behaviour.slices.masks().len());
+        all.extend((late > 0).then(|| format!("prefetched lines late for {late} touches")));
+        all.extend((masks > 0).then(|| format!("in {} slices", 1u64 << masks)));
+        all
     };
     let caches = machine.caches.iter().map(|cache| (cache.name(), words(cache).join(", ")));
     let base = machine.base_page_bytes();
@@ -188,7 +208,7 @@ mod tests {
             assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
         }
         let bridge = whole(&Machine::preset("sandy-bridge").unwrap());
-        assert!(bridge.contains("L3       inclusive") && bridge.contains("L1D      stride"), "{bridge}");
+        assert!(bridge.contains("L3       inclusive") && bridge.contains("prefetches by stride"), "{bridge}");
         let ladner = whole(&Machine::preset("ladner2002").unwrap());
         assert!(ladner.contains("stores that miss bypass it"), "{ladner}");
     }

@@ -8,7 +8,8 @@
 //! This file makes touches of records and counts misses; `walk` takes one touch through the levels
 //! and counts the lines that move. **Leaves out** write-through and coherence.
 //!
-//! **Cost.** Some 35 ns for a touch that hits the first level, 200 for one that misses three. Its twin is `reference::NaiveRefined`.
+//! **Cost.** Some 35 ns for a touch that hits the first level, 200 for one that misses three. Its
+//! twin is `reference::NaiveRefined`.
 
 mod cache;
 mod pages;

@@ -109,8 +109,8 @@ impl Refined {
         outer.is_some_and(|outer| outer.inclusion == inclusion)
     }
 
-    /// Brings a line into level `from`, which lacks it. Returns the level that had it, or the number
-    /// of levels.
+    /// Brings a line into level `from`, which lacks it. Returns the level that had it, or the
+    /// number of levels.
     fn bring(&mut self, touch: Touch, from: usize, origin: Origin) -> usize {
         let Touch { core, side, .. } = touch;
         let levels = self.levels.outer.len() + 1;
@@ -229,9 +229,9 @@ impl Refined {
         }
     }
 
-    /// Removes `line_bytes` at the physical `address` from the levels inside `number`: from those of
-    /// the core, or of all cores that share the level, and from shared ones. Returns whether one of
-    /// them was dirty.
+    /// Removes `line_bytes` at the physical `address` from the levels inside `number`: from those
+    /// of the core, or of all cores that share the level, and from shared ones. Returns whether one
+    /// of them was dirty.
     fn invalidate(&mut self, core: usize, number: usize, address: u64, line_bytes: u64) -> bool {
         let pages = self.levels.pages;
         let virtuals: Vec<u64> = pages.virtuals(self.levels.large_pages.as_ref(), address).collect();
