@@ -1,10 +1,7 @@
 //! Checks that a machine's description is consistent. Every constructor ends here, so that users of
 //! a machine need no checks of their own.
 
-use crate::{Cache, Error, Geometry, Inclusion, Machine, Prefetch, Replacement, StoreMiss, Tlb};
-
-/// The most ways of a set with tree-PLRU replacement.
-const PLRU_WAYS_MAX: u32 = 64;
+use crate::{Cache, Error, Geometry, Inclusion, Machine, StoreMiss, Tlb};
 
 impl Machine {
     /// Checks what the documentation of the fields promises: whole sets, powers of two where
@@ -78,7 +75,7 @@ impl Machine {
                     return Err(wrong(&field("inclusion"), &problem, expected));
                 }
             }
-            if cache.behaviour.prefetch != Prefetch::None || cache.store_miss == StoreMiss::Bypass {
+            if !cache.behaviour.prefetch.is_none() || cache.store_miss == StoreMiss::Bypass {
                 let problem = "an exclusive level is filled by the level inside";
                 return Err(wrong(&field("inclusion"), problem, "no prefetcher and no bypass beside it"));
             }
@@ -98,17 +95,12 @@ impl Machine {
         if tlb.entries == 0 {
             return Err(wrong(&field("entries"), "0", "at least 1"));
         }
-        if tlb.replacement == Replacement::Plru && tlb.ways > PLRU_WAYS_MAX {
-            let problem = format!("plru of {} ways", tlb.ways);
-            return Err(wrong(
-                &field("replacement"),
-                &problem,
-                &format!("at most {PLRU_WAYS_MAX} ways, or lru"),
-            ));
-        }
         if tlb.ways == 0 || !tlb.entries.is_multiple_of(tlb.ways) {
             let problem = format!("{} does not divide {} entries", tlb.ways, tlb.entries);
             return Err(wrong(&field("ways"), &problem, "a divisor of entries, or \"full\""));
+        }
+        if let Some((problem, expected)) = tlb.replacement.problem(tlb.sets().into(), tlb.ways) {
+            return Err(wrong(&field("replacement"), &problem, &expected));
         }
         // It must be clear which buffer translates a page.
         let twin = |other: &&Tlb| {
@@ -144,10 +136,6 @@ fn check_cache(cache: &Cache) -> Result<(), Error> {
     if cache.shared_by_cpus == 0 {
         return Err(wrong(&field("shared_by_cpus"), "0", "at least 1"));
     }
-    if cache.behaviour.replacement == Replacement::Plru && cache.ways > PLRU_WAYS_MAX {
-        let problem = format!("plru of {} ways", cache.ways);
-        return Err(wrong(&field("replacement"), &problem, &format!("at most {PLRU_WAYS_MAX} ways, or lru")));
-    }
     let shape = Geometry::new(cache.size_bytes, cache.ways, cache.line_bytes);
     shape.map(|_| ()).map_err(|problem| {
         wrong(
@@ -155,7 +143,29 @@ fn check_cache(cache: &Cache) -> Result<(), Error> {
             &problem,
             "a size of whole sets: sets * ways * line_bytes, with lines of 2^n bytes",
         )
-    })
+    })?;
+    match cache.behaviour.replacement.problem(cache.sets(), cache.ways) {
+        Some((problem, expected)) => Err(wrong(&field("replacement"), &problem, &expected)),
+        None => check_slices(cache)
+            .map_err(|(problem, expected)| wrong(&field("slice_masks"), &problem, expected)),
+    }
+}
+
+/// The problem of a cache's slices, and what would be accepted.
+fn check_slices(cache: &Cache) -> Result<(), (String, &'static str)> {
+    let masks = cache.behaviour.slices.masks();
+    let slices = 1u64 << masks.len();
+    if !cache.sets().is_multiple_of(slices) {
+        return Err((format!("{slices} slices of {} sets", cache.sets()), "as many sets in each slice"));
+    }
+    let in_line = u64::from(cache.line_bytes) - 1;
+    match masks.iter().find(|mask| **mask & in_line != 0) {
+        Some(mask) => Err((
+            format!("{mask:#x} has bits inside a line of {} bytes", cache.line_bytes),
+            "address bits of lines",
+        )),
+        None => Ok(()),
+    }
 }
 
 fn check_page_list(field: &str, pages: &[u64]) -> Result<(), Error> {

@@ -50,7 +50,7 @@
 //! line_bytes = 64
 //! store_miss = "allocate"               # or "bypass"
 //! write = "back"                        # or "through"
-//! replacement = "plru"                  # or "lru", "fifo", "random"
+//! replacement = "plru"                  # or a name of `Replacement`: "QLRU_H00_M1_R0_U1"
 //! penalty_cycles = 10
 //!
 //! [[cache]]
@@ -60,7 +60,9 @@
 //! ways = 16
 //! line_bytes = 64
 //! inclusion = "inclusive"               # or "independent", "exclusive"
-//! prefetch = "next-line"                # or "none", "stride"
+//! prefetch = "streamer+adjacent-line"   # or "none", "next-line", "stride"
+//! prefetch_late_touches = 16            # how late its lines are; 0 if absent
+//! slice_masks = [0x1b5f575440]          # two slices, by a hash of the address
 //! shared_by_cpus = 2
 //!
 //! [[tlb]]
@@ -130,11 +132,12 @@ mod overrides;
 mod preset;
 #[cfg(feature = "toml")]
 mod read;
+pub mod replacement;
 mod source;
 mod tlb;
 
 pub use ability::{abilities, Ability, State};
-pub use behaviour::{Behaviour, Inclusion, Prefetch, Replacement, INCLUSIONS, PREFETCHES, REPLACEMENTS};
+pub use behaviour::{Behaviour, Inclusion, Prefetch, Prefetches, SliceMasks, INCLUSIONS, PREFETCHES};
 pub use cache::{Cache, CacheKind, StoreMiss, WritePolicy};
 pub use error::Error;
 pub use feature::FEATURES;
@@ -142,6 +145,7 @@ pub use geometry::Geometry;
 pub use machine::{CycleModel, Machine};
 #[cfg(feature = "toml")]
 pub use preset::{Preset, PRESETS};
+pub use replacement::{Replacement, REPLACEMENTS};
 pub use source::{FieldSource, Origin};
 pub use tlb::{Tlb, TlbKind};
 

@@ -64,7 +64,16 @@ impl Machine {
     fn note_override(&mut self, level: u8, kind: CacheKind, option: &str, text: &str) {
         let Some(cache) = self.caches.iter().find(|c| c.level == level && c.kind == kind) else { return };
         let name = cache.name();
-        let fields = ["size_bytes", "ways", "line_bytes", "replacement", "inclusion", "prefetch"];
+        let fields = [
+            "size_bytes",
+            "ways",
+            "line_bytes",
+            "replacement",
+            "inclusion",
+            "prefetch",
+            "prefetch_late_touches",
+            "slice_masks",
+        ];
         let overridden = if split(text).1.is_empty() { &fields[..3] } else { &fields };
         for field in overridden {
             let field = format!("cache.{name}.{field}");

@@ -7,11 +7,12 @@
 
 mod section;
 
+use crate::behaviour::{Prefetches, LATE_TOUCHES_MAX};
 use crate::geometry::ways_of;
 use crate::source::Origin;
 use crate::{
-    Behaviour, Cache, CacheKind, CycleModel, Error, FieldSource, Machine, StoreMiss, Tlb, TlbKind,
-    WritePolicy, INCLUSIONS, PREFETCHES, REPLACEMENTS,
+    Behaviour, Cache, CacheKind, CycleModel, Error, FieldSource, Machine, Replacement, StoreMiss, Tlb,
+    TlbKind, WritePolicy, INCLUSIONS,
 };
 use section::{Lines, Section};
 use std::path::Path;
@@ -92,9 +93,11 @@ fn cache(mut section: Section, threads_per_core: u32, lines: &mut Lines) -> Resu
             None => threads_per_core,
         },
         behaviour: Behaviour {
-            replacement: section.choice("replacement", REPLACEMENTS)?.unwrap_or_default(),
+            replacement: section.word("replacement", &Replacement::possible())?.unwrap_or_default(),
             inclusion: section.choice("inclusion", INCLUSIONS)?.unwrap_or_default(),
-            prefetch: section.choice("prefetch", PREFETCHES)?.unwrap_or_default(),
+            prefetch: section.word("prefetch", &Prefetches::possible())?.unwrap_or_default(),
+            late_touches: section.number("prefetch_late_touches", 0, LATE_TOUCHES_MAX)?.unwrap_or(0) as u32,
+            slices: section.masks("slice_masks")?,
         },
     };
     section.finish(lines, &format!("cache.{}", cache.name()))?;
@@ -112,7 +115,7 @@ fn tlb(mut section: Section, lines: &mut Lines) -> Result<Tlb, Error> {
         entries,
         ways: section.required_ways("ways", |text| ways_of(text, entries.into(), 1))?,
         penalty_cycles: section.number("penalty_cycles", 0, 1_000_000)?.map(|n| n as u32),
-        replacement: section.choice("replacement", REPLACEMENTS)?.unwrap_or_default(),
+        replacement: section.word("replacement", &Replacement::possible())?.unwrap_or_default(),
     };
     section.finish(lines, &format!("tlb.{}", tlb.name()))?;
     Ok(tlb)

@@ -1,7 +1,8 @@
 //! What consumers rely on, through the public interface only.
 
 use lightfoot_machine::{
-    abilities, CacheKind, Error, Inclusion, Machine, Origin, Prefetch, Replacement, StoreMiss, PRESETS,
+    abilities, CacheKind, Error, Inclusion, Machine, Origin, Prefetch, Prefetches, Replacement, StoreMiss,
+    PRESETS,
 };
 use proptest::prelude::*;
 use std::ffi::OsStr;
@@ -28,10 +29,18 @@ fn words_behind_a_shape_say_how_a_cache_behaves() {
     let machine = machine.with_override("l2", "1M, 8, 64, Inclusive, stride").unwrap();
     assert_eq!(machine.data_cache(1).unwrap().behaviour.replacement, Replacement::Plru);
     let outer = machine.data_cache(2).unwrap().behaviour;
-    assert_eq!((outer.inclusion, outer.prefetch), (Inclusion::Inclusive, Prefetch::Stride));
+    assert_eq!(
+        (outer.inclusion, outer.prefetch),
+        (Inclusion::Inclusive, Prefetches::default().with(Prefetch::Stride))
+    );
     assert_eq!(machine.source_of("cache.L1D.replacement").unwrap().note, "--l1d 32K,8,64,plru");
     let again = Machine::from_toml(&machine.to_toml(), Path::new("again")).unwrap();
     assert_eq!(again.caches, machine.caches);
+    let words = "36M,16,64,duel:QLRU_H11_M1_R1_U2:QLRU_H11_MR161_R1_U2:32,slices:0x1b5f575440,none,late:0";
+    let machine = machine.with_override("l3", words).unwrap();
+    let again = Machine::from_toml(&machine.to_toml(), Path::new("again")).unwrap();
+    assert_eq!(again.caches, machine.caches);
+    assert_eq!(again.data_cache(3).unwrap().behaviour.slices.masks(), [0x1b_5f57_5440]);
     // A shape alone leaves them as they are.
     let machine = machine.with_override("l1d", "48K,12,64").unwrap();
     assert_eq!(machine.data_cache(1).unwrap().behaviour.words(), ["plru"]);
@@ -44,7 +53,7 @@ fn words_behind_a_shape_say_how_a_cache_behaves() {
         .words()
         .is_empty());
     let error = |text: &str| preset("zen4").with_override("l1d", text).unwrap_err().to_string();
-    assert!(error("32K,8,64,mru").starts_with("--l1d 32K,8,64,mru: \"mru\" is none of lru, fifo, plru"));
+    assert!(error("32K,8,64,clock").starts_with("--l1d 32K,8,64,clock: \"clock\" is none of lru, fifo, plru"));
     assert!(error("32K,8,64,exclusive").contains("L1D has no level inside"));
 }
 

@@ -11,7 +11,9 @@
 //! records per second of wall time; best of the rounds.
 
 use event::{Record, RecordKind};
-use lightfoot_simulate::{plan_levels, FetchTlb, Geometry, Hierarchy, Levels, Outer, Sharing, WriteBacks};
+use lightfoot_simulate::{
+    plan_levels, FetchTlb, Geometry, Hierarchy, Levels, Outer, Pages, Sharing, WriteBacks,
+};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -116,6 +118,7 @@ fn server() -> Levels {
         outer_tlb: Some(Geometry::tlb(2048, 16, 4096)),
         outer_fetch_tlb: FetchTlb::Unified,
         large_pages: None,
+        pages: Pages::Virtual,
     }
 }
 

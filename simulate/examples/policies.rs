@@ -2,16 +2,20 @@
 //! our own: `cargo run --example policies`.
 
 use lightfoot_simulate::event::{Record, RecordKind};
-use lightfoot_simulate::policy::{Draw, Replacement, SetHistory};
+use lightfoot_simulate::policy::{Draw, Repeats, Replacement, SetHistory, Victim};
 use lightfoot_simulate::{Geometry, GeometryError, Levels, Policy, Refined, POLICIES};
 
 /// The line that was used last leaves: the best policy for a loop that does not fit.
 const MOST_RECENT: Policy = Policy {
-    name: "mru",
-    ways_max: u32::MAX,
-    new: |sets, _| Box::new(LastWay(vec![0; sets])),
-    victim: |history: &SetHistory, _: &mut Draw| *history.by_use.last().expect("a set has a way"),
+    name: "last",
+    variant: 0,
+    repeats: Repeats::ChangeNothing,
+    fault: |_| None,
+    new: |shape| Box::new(LastWay(vec![0; shape.sets])),
+    defined: |shape| SetHistory::definition(shape, LAST),
 };
+
+const LAST: Victim = |history: &SetHistory, _: &mut Draw| *history.by_use.last().expect("a set has a way");
 
 /// By set, the way that was used last.
 struct LastWay(Vec<usize>);
@@ -34,7 +38,7 @@ fn main() -> Result<(), GeometryError> {
     for policy in POLICIES.iter().copied().chain([MOST_RECENT]) {
         let mut cache = Refined::new(&Levels::data_only(cache.with_policy(policy)))?;
         cache.records(0, &records);
-        println!("{:<8} {:>5} misses of {}", policy.name, cache.counts().cache(0).loads, records.len());
+        println!("{:<12} {:>5} misses of {}", policy.name, cache.counts().cache(0).loads, records.len());
     }
     Ok(())
 }

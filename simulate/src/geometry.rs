@@ -4,7 +4,8 @@
 //! Set counts need not be powers of two (real last levels have such); line sizes must be. **Leaves
 //! out** latencies (`cycle.rs`). Source: Hill and Smith 1989 for the terms.
 
-use crate::{Policy, Prefetch};
+use crate::policy::Shape;
+use crate::{Policy, Prefetch, Prefetchers, SliceHash};
 use std::fmt;
 
 /// What a store that misses does.
@@ -29,8 +30,10 @@ pub struct Geometry {
     pub store_miss: StoreMiss,
     /// Which line of a full set is replaced.
     pub policy: Policy,
-    /// The prefetcher.
-    pub prefetch: Prefetch,
+    /// Its prefetchers.
+    pub prefetch: Prefetchers,
+    /// How it is cut into slices.
+    pub slices: SliceHash,
 }
 
 impl Geometry {
@@ -48,8 +51,8 @@ impl Geometry {
     }
 
     const fn of(sets: u64, ways: u32, line_bytes: u32) -> Geometry {
-        let (store_miss, policy, prefetch) = (StoreMiss::Allocate, Policy::LRU, Prefetch::None);
-        Geometry { sets, ways, line_bytes, store_miss, policy, prefetch }
+        let (store_miss, policy, prefetch) = (StoreMiss::Allocate, Policy::LRU, Prefetchers::NONE);
+        Geometry { sets, ways, line_bytes, store_miss, policy, prefetch, slices: SliceHash::ONE }
     }
 
     /// Replaces the replacement policy.
@@ -57,9 +60,19 @@ impl Geometry {
         Geometry { policy, ..self }
     }
 
-    /// Adds a prefetcher.
+    /// Adds a prefetcher to those that it has.
     pub const fn with_prefetch(self, prefetch: Prefetch) -> Geometry {
-        Geometry { prefetch, ..self }
+        Geometry { prefetch: self.prefetch.with(prefetch), ..self }
+    }
+
+    /// Makes prefetched lines arrive late, as [`Prefetchers::late_touches`] says.
+    pub const fn with_late_touches(self, late_touches: u32) -> Geometry {
+        Geometry { prefetch: self.prefetch.late_by(late_touches), ..self }
+    }
+
+    /// Cuts it into slices.
+    pub const fn with_slices(self, slices: SliceHash) -> Geometry {
+        Geometry { slices, ..self }
     }
 
     /// Makes stores that miss bypass the cache.
@@ -83,10 +96,9 @@ impl Geometry {
         if self.sets.saturating_mul(self.ways.into()) > 1 << 28 {
             return error("more than 2^28 lines");
         }
-        if self.ways > self.policy.ways_max {
-            return error("more ways than its policy can choose among (tree-PLRU: at most 64 ways)");
-        }
-        Ok(())
+        let (sets, variant) = (self.sets as usize, self.policy.variant);
+        let fault = (self.policy.fault)(Shape { sets, ways: self.ways, variant });
+        fault.or_else(|| self.slices.fault(self)).map_or(Ok(()), error)
     }
 }
 

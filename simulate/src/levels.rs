@@ -5,7 +5,8 @@
 //! terms.
 
 use crate::{
-    Geometry, GeometryError, Inclusion, LargePages, PageBuffer, PageRange, Policy, Prefetch, StoreMiss,
+    Geometry, GeometryError, Inclusion, LargePages, PageBuffer, PageRange, Pages, Policy, SliceHash,
+    StoreMiss,
 };
 
 /// Whether a level belongs to one core.
@@ -78,6 +79,9 @@ pub struct Levels {
     /// Pages of more sizes: where they lie, and the buffers that then stand in the place of the
     /// three above.
     pub large_pages: Option<LargePages>,
+    /// Where pages lie in physical memory, whose addresses choose the sets of all levels behind the
+    /// first.
+    pub pages: Pages,
 }
 
 impl Levels {
@@ -92,6 +96,7 @@ impl Levels {
             outer_tlb: None,
             outer_fetch_tlb: FetchTlb::Unified,
             large_pages: None,
+            pages: Pages::Virtual,
         }
     }
 
@@ -102,16 +107,18 @@ impl Levels {
     }
 
     /// Whether [`Hierarchy`](crate::Hierarchy) can simulate them: LRU, no prefetchers, independent
-    /// levels, pages of one size.
+    /// levels in one slice, pages of one size at virtual addresses.
     pub fn is_plain(&self) -> bool {
-        let plain =
-            |geometry: &Geometry| geometry.policy == Policy::LRU && geometry.prefetch == Prefetch::None;
+        let plain = |geometry: &Geometry| {
+            geometry.policy == Policy::LRU && geometry.prefetch.is_none() && geometry.slices == SliceHash::ONE
+        };
         let tlbs = [self.instruction_tlb, self.data_tlb, self.outer_tlb, self.outer_fetch_tlb.own()];
         let inner = [self.instruction, Some(self.data)].into_iter().chain(tlbs).flatten();
         let outer = |outer: &Outer| plain(&outer.geometry) && outer.inclusion == Inclusion::Independent;
         inner.into_iter().all(|geometry| plain(&geometry))
             && self.outer.iter().all(outer)
             && self.large_pages.is_none()
+            && self.pages == Pages::Virtual
     }
 
     /// Whether the levels can be simulated.
@@ -150,6 +157,7 @@ impl Levels {
         }
         self.check_exclusive()?;
         self.check_large_pages()?;
+        self.pages.check(self)?;
         // A level needs the inner level whose misses it gets.
         let needs = [
             ("ITLB", self.instruction_tlb, self.instruction.and(self.data_tlb)),
@@ -200,9 +208,7 @@ impl Levels {
                 "an exclusive level has lines as long as those of the level inside"
             } else if inside.iter().any(|inner| inner.store_miss == StoreMiss::Bypass) {
                 "an exclusive level stands behind one that allocates for stores"
-            } else if outer.geometry.store_miss == StoreMiss::Bypass
-                || outer.geometry.prefetch != Prefetch::None
-            {
+            } else if outer.geometry.store_miss == StoreMiss::Bypass || !outer.geometry.prefetch.is_none() {
                 "an exclusive level is filled by the level inside: no bypass, no prefetcher"
             } else {
                 continue;

@@ -82,6 +82,7 @@ mod large_pages;
 mod levels;
 mod limits;
 mod model;
+mod pages;
 mod plan;
 pub mod policy;
 mod predict;
@@ -100,18 +101,21 @@ mod traffic;
 pub use event;
 pub use machine;
 
-pub use behaviour::{Inclusion, Prefetch, INCLUSIONS, PREFETCHES};
+pub use behaviour::{Inclusion, Prefetch, Prefetchers, SliceHash, INCLUSIONS, PREFETCHES, SLICE_MASKS_MAX};
 pub use cycle::{CycleModel, Cycles};
 pub use geometry::{Geometry, GeometryError, StoreMiss};
 pub use hierarchy::Hierarchy;
 pub use large_pages::{LargePages, PageBuffer, PageRange};
 pub use levels::{FetchTlb, Levels, Outer, Sharing};
 pub use model::{plan_stream, Modelled};
+pub use pages::Pages;
 pub use plan::{plan_levels, StreamPlan, WriteBacks, FILTER_SETS_MAX};
 pub use policy::{Policy, POLICIES};
 pub use predict::{Gshare, NamedPredictor, Outcome, Perceptron, Prediction, Predictor, PREDICTORS};
 pub use refined::Refined;
-pub use report::{BlockMisses, Counts, Misses, References, SiteMisses, Totals, CACHES_MAX, TLBS_MAX};
+pub use report::{
+    BlockMisses, Counts, LevelTraffic, Misses, References, SiteMisses, Totals, Traffic, CACHES_MAX, TLBS_MAX,
+};
 pub use simulator::Simulator;
 
 /// The examples of the README are tested too.

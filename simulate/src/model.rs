@@ -8,8 +8,8 @@
 
 use crate::{
     plan_levels, CycleModel, FetchTlb, Geometry, GeometryError, Inclusion, LargePages, Levels, Outer,
-    PageBuffer, PageRange, Policy, Prefetch, Sharing, StoreMiss, StreamPlan, WriteBacks, CACHES_MAX,
-    TLBS_MAX,
+    PageBuffer, PageRange, Pages, Policy, Prefetch, Sharing, SliceHash, StoreMiss, StreamPlan, WriteBacks,
+    CACHES_MAX, TLBS_MAX,
 };
 use machine::{Cache, CacheKind, Machine, Tlb, TlbKind};
 
@@ -99,7 +99,10 @@ fn add_outer_fetch_tlb(levels: &mut Levels, machine: &Machine, left_out: &mut Ve
 fn cache(cache: &Cache) -> Geometry {
     let geometry = Geometry::cache(cache.size_bytes, cache.ways, cache.line_bytes)
         .with_policy(policy(cache.behaviour.replacement))
-        .with_prefetch(prefetch(cache.behaviour.prefetch));
+        .with_late_touches(cache.behaviour.late_touches)
+        .with_slices(SliceHash::new(cache.behaviour.slices.masks()).expect("both crates take as many masks"));
+    let kinds = cache.behaviour.prefetch.kinds();
+    let geometry = kinds.fold(geometry, |geometry, kind| geometry.with_prefetch(prefetch(kind)));
     match cache.store_miss {
         machine::StoreMiss::Allocate => Geometry { store_miss: StoreMiss::Allocate, ..geometry },
         machine::StoreMiss::Bypass => geometry.bypassing(),
@@ -111,11 +114,9 @@ fn tlb(tlb: &Tlb, page_bytes: u64) -> Geometry {
         .with_policy(policy(tlb.replacement))
 }
 
-/// The policy that a description's word names: both crates use one name.
+/// The policy that a description's word names.
 fn policy(replacement: machine::Replacement) -> Policy {
-    let (name, _) =
-        machine::REPLACEMENTS.iter().find(|(_, other)| *other == replacement).expect("all are listed");
-    Policy::named(name).expect("a test finds a policy for every word")
+    Policy::of(replacement).expect("a test finds a policy for every word")
 }
 
 fn prefetch(prefetch: machine::Prefetch) -> Prefetch {
@@ -123,6 +124,8 @@ fn prefetch(prefetch: machine::Prefetch) -> Prefetch {
         machine::Prefetch::None => Prefetch::None,
         machine::Prefetch::NextLine => Prefetch::NextLine,
         machine::Prefetch::Stride => Prefetch::Stride,
+        machine::Prefetch::Streamer => Prefetch::Streamer,
+        machine::Prefetch::AdjacentLine => Prefetch::AdjacentLine,
     }
 }
 
@@ -164,6 +167,21 @@ impl Modelled {
             outer: present(self.levels.outer_tlb, buffers(2, TlbKind::Data)),
             outer_instruction: present(self.levels.outer_fetch_tlb.own(), buffers(2, TlbKind::Instruction)),
         });
+        self.levels.check()?;
+        Ok(self)
+    }
+}
+
+impl Modelled {
+    /// Puts the machine's base pages, and large ones as a whole, where a permutation with this seed
+    /// puts them.
+    ///
+    /// # Errors
+    /// When a line of the machine is longer than a page.
+    pub fn with_random_pages(mut self, machine: &Machine, seed: u64) -> Result<Modelled, GeometryError> {
+        // A page too large for the type is refused like any other that is out of range.
+        let page_bytes = u32::try_from(machine.base_page_bytes()).unwrap_or(0);
+        self.levels.pages = Pages::Random { seed, page_bytes };
         self.levels.check()?;
         Ok(self)
     }

@@ -17,7 +17,9 @@
 //! | an instruction cache, and TLB if any, of 2 ways or more | the engine keeps both whole (1) |
 //! | a fully associative data TLB of 2 to 256 entries | the engine keeps it whole (2) |
 //! | another policy than LRU | these filters, but neither side is kept |
-//! | a next-line prefetcher in an outer level | these filters: it sees misses only |
+//! | a policy that counts repeated uses, in a first level or TLB | full stream |
+//! | another prefetcher in an outer level | these filters: it sees misses of the level inside only |
+//! | slices, physical pages | these filters: they move lines of outer levels |
 //! | large pages | a page filter of one entry |
 //! | a prefetcher in a first level; strides; inclusive and exclusive levels | full stream |
 //! | write-back traffic wanted | full stream: which store made a line dirty is not recorded |
@@ -28,6 +30,7 @@
 //!
 //! Source: the truth table of DESIGN's system description; every row is held by `tests/filter.rs`.
 
+use crate::policy::Repeats;
 use crate::{Geometry, Inclusion, Levels, Outer, Prefetch, StoreMiss};
 use event::{
     FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream, KEPT_LINES_MAX, KEPT_SETS_MAX,
@@ -100,9 +103,12 @@ pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
 /// Why no reference may be dropped; `None` if a filter is exact.
 fn needs_all(levels: &Levels) -> Option<&'static str> {
     let inclusion = |inclusion| levels.outer.iter().any(|outer| outer.inclusion == inclusion);
-    let prefetches = |geometry: Geometry| geometry.prefetch != Prefetch::None;
-    let strides = |outer: &Outer| outer.geometry.prefetch == Prefetch::Stride;
-    if levels.instruction.is_some_and(prefetches) || prefetches(levels.data) {
+    let prefetches = |geometry: Geometry| !geometry.prefetch.is_none();
+    let strides = |outer: &Outer| outer.geometry.prefetch.has(Prefetch::Stride);
+    let first = [levels.instruction, Some(levels.data), levels.instruction_tlb, levels.data_tlb];
+    if first.iter().flatten().any(|geometry| geometry.policy.repeats == Repeats::Count) {
+        Some("the policy of a first level or TLB counts repeated uses of one line")
+    } else if levels.instruction.is_some_and(prefetches) || prefetches(levels.data) {
         Some(
             "a first level that prefetches has lines that no reference entered, and strides are seen in hits",
         )

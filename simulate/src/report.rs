@@ -98,8 +98,72 @@ pub struct Counts {
     /// Dirty lines that each cache level gave up, if that was requested. They are exact for a full
     /// stream only.
     pub write_backs: Option<[u64; CACHES_MAX]>,
+    /// Lines that moved between levels, if that was requested of refined levels. Dirty lines are
+    /// exact for a full stream only.
+    pub traffic: Option<Traffic>,
     /// Records that could not be read (0 in a healthy stream).
     pub damaged: u64,
+}
+
+/// Lines that one level got and gave, each as long as the level's own lines.
+///
+/// Bytes that a level loads are `lines_in` lines; bytes that it evicts are `dirty_out + clean_out`
+/// lines. Memory is read once for each line that enters an outermost level that is not exclusive;
+/// in front of an exclusive one, for `lines_in` of the level inside less what the exclusive level
+/// supplied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LevelTraffic {
+    /// Lines that entered: by misses, by prefetches, and in an exclusive level as victims.
+    pub lines_in: u64,
+    /// Those of `lines_in` that a prefetcher of any level fetched.
+    pub prefetched_in: u64,
+    /// Lines that an inner level, or a prefetcher of one, asked for and found here; in a first
+    /// level 0.
+    pub supplied: u64,
+    /// Changed lines that it replaced or had to give up, and that were written outwards.
+    pub dirty_out: u64,
+    /// Unchanged lines that it replaced and that moved to an exclusive level outside. Elsewhere they
+    /// are dropped, and not counted.
+    pub clean_out: u64,
+    /// Prefetched lines that were asked for before they arrived (see
+    /// [`Prefetchers::late_touches`](crate::Prefetchers::late_touches)): hits that waited.
+    pub late: u64,
+}
+
+/// Lines that moved between the levels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// The first level of data, and the outer levels.
+    pub levels: [LevelTraffic; CACHES_MAX],
+    /// The first level of instructions.
+    pub instruction: LevelTraffic,
+    /// Stores that no level took, because all let stores that miss pass.
+    pub stores_to_memory: u64,
+}
+
+impl LevelTraffic {
+    fn add(&mut self, other: &LevelTraffic) {
+        self.lines_in += other.lines_in;
+        self.prefetched_in += other.prefetched_in;
+        self.supplied += other.supplied;
+        self.dirty_out += other.dirty_out;
+        self.clean_out += other.clean_out;
+        self.late += other.late;
+    }
+}
+
+impl Traffic {
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, other: &Traffic) {
+        self.levels.iter_mut().zip(&other.levels).for_each(|(to, from)| to.add(from));
+        self.instruction.add(&other.instruction);
+        self.stores_to_memory += other.stores_to_memory;
+    }
+
+    /// Dirty lines that each level gave up.
+    pub fn dirty_out(&self) -> [u64; CACHES_MAX] {
+        self.levels.map(|level| level.dirty_out)
+    }
 }
 
 impl Counts {
@@ -116,6 +180,9 @@ impl Counts {
         each(&mut self.complex, &other.complex, &site, References::add);
         if let Some(more) = &other.write_backs {
             sum(self.write_backs.get_or_insert_default(), more);
+        }
+        if let Some(more) = &other.traffic {
+            self.traffic.get_or_insert_default().add(more);
         }
         self.damaged += other.damaged;
     }

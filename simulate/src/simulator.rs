@@ -16,13 +16,13 @@ impl Simulator {
     /// An empty hierarchy for a stream that was planned for `levels`.
     ///
     /// # Errors
-    /// When the levels cannot be simulated, or write-backs are wanted of levels that are not plain.
+    /// When the levels cannot be simulated.
     pub fn of_stream(
         levels: &Levels,
         stream: &Stream,
         write_backs: WriteBacks,
     ) -> Result<Simulator, GeometryError> {
-        Simulator::check(levels, write_backs)?;
+        levels.check()?;
         if levels.is_plain() {
             let hierarchy = Hierarchy::of_stream(levels, stream)?;
             return Ok(Simulator::Plain(Box::new(match write_backs {
@@ -30,20 +30,11 @@ impl Simulator {
                 WriteBacks::Ignored => hierarchy,
             })));
         }
-        Ok(Simulator::Refined(Box::new(Refined::new(levels)?)))
-    }
-
-    /// Whether there is one for these levels, without the room of its caches.
-    ///
-    /// # Errors
-    /// When the levels cannot be simulated.
-    pub fn check(levels: &Levels, write_backs: WriteBacks) -> Result<(), GeometryError> {
-        if write_backs == WriteBacks::Counted && !levels.is_plain() {
-            let fault =
-                "write-backs are counted with LRU, independent levels, no prefetchers and one page size";
-            return Err(GeometryError { level: "L1D", geometry: levels.data, fault });
-        }
-        levels.check()
+        let refined = Refined::new(levels)?;
+        Ok(Simulator::Refined(Box::new(match write_backs {
+            WriteBacks::Counted => refined.counting_traffic(),
+            WriteBacks::Ignored => refined,
+        })))
     }
 
     /// Has a plain simulator count each thread by itself; changes nothing in another one. Call it

@@ -99,7 +99,7 @@ proptest! {
     fn refined_levels_take_anything(levels in levels(), records in records(), batch in 1usize..200, policy in prop::sample::select(POLICIES.to_vec())) {
         let mut levels: Levels = levels;
         levels.data.policy = policy;
-        levels.data.prefetch = Prefetch::NextLine;
+        levels.data = levels.data.with_prefetch(Prefetch::NextLine);
         let Ok(mut refined) = Refined::new(&levels) else { return Ok(()) };
         feed(&mut refined, &records, batch);
         prop_assert!(refined.counts().sites.len() <= 500);

@@ -6,18 +6,23 @@ mod common;
 use common::{deeds, full, levels};
 use event::{Record, RecordKind, Stream};
 use lightfoot_simulate::filter::FilterModel;
-use lightfoot_simulate::policy::{Draw, Replacement, SetHistory};
+use lightfoot_simulate::policy::{Draw, Repeats, Replacement, SetHistory, Victim};
 use lightfoot_simulate::reference::{Naive, NaivePerceptron, NaiveRefined};
 use lightfoot_simulate::*;
+use machine::replacement::{Duel, Qlru};
 use proptest::prelude::*;
 
 /// A member of the family that no list has: the line that was used last leaves.
 const MOST_RECENT: Policy = Policy {
     name: "most-recent",
-    ways_max: u32::MAX,
-    new: |sets, _| Box::new(LastWay(vec![0; sets])),
-    victim: |history: &SetHistory, _: &mut Draw| *history.by_use.last().expect("a set has a way"),
+    variant: 0,
+    repeats: Repeats::ChangeNothing,
+    fault: |_| None,
+    new: |shape| Box::new(LastWay(vec![0; shape.sets])),
+    defined: |shape| SetHistory::definition(shape, LAST),
 };
+
+const LAST: Victim = |history: &SetHistory, _: &mut Draw| *history.by_use.last().expect("a set has a way");
 
 /// By set, the way that was used last.
 struct LastWay(Vec<usize>);
@@ -33,11 +38,22 @@ impl Replacement for LastWay {
 }
 
 /// Its bookkeeping, with the definition of another.
-const WRONG: Policy = Policy { name: "wrong", victim: Policy::LRU.victim, ..MOST_RECENT };
+const WRONG: Policy = Policy { name: "wrong", defined: Policy::LRU.defined, ..MOST_RECENT };
 
 /// The listed policies and the one above.
 fn policies() -> Vec<Policy> {
     POLICIES.iter().copied().chain([MOST_RECENT]).collect()
+}
+
+/// A listed policy, the one above, or any member of a family.
+fn any_policy() -> impl Strategy<Value = Policy> {
+    let ages = || (0u16..5 * 19 * 3 * 4 * 2).prop_map(Qlru::of_code);
+    let qlru = ages().prop_map(machine::Replacement::Qlru);
+    let duel = (ages(), ages(), prop::sample::select(vec![1u32, 2, 4]));
+    let duel =
+        duel.prop_map(|(first, second, leaders)| machine::Replacement::Duel(Duel { first, second, leaders }));
+    let family = prop_oneof![qlru, duel].prop_map(|named| Policy::of(named).expect("it has a file"));
+    prop_oneof![2 => prop::sample::select(policies()), 1 => family]
 }
 
 fn policy(name: &str) -> Policy {
@@ -48,7 +64,10 @@ fn policy(name: &str) -> Policy {
 #[derive(Clone, Debug)]
 struct Additions {
     policies: [Policy; 8],
-    prefetches: [Prefetch; 4],
+    prefetches: [[Prefetch; 2]; 4],
+    late_touches: [u32; 4],
+    slices: [SliceHash; 3],
+    pages: Pages,
     inclusions: [Inclusion; 2],
     ranges: Vec<PageRange>,
     /// Bits that say which buffers take which sizes.
@@ -56,16 +75,30 @@ struct Additions {
 }
 
 fn additions() -> impl Strategy<Value = Additions> {
-    let policies = prop::array::uniform8(prop::sample::select(policies()));
-    let prefetches = prop::array::uniform4(prop::sample::select(PREFETCHES.to_vec()));
+    let policies = prop::array::uniform8(any_policy());
+    let kind = || prop_oneof![2 => Just(Prefetch::None), 1 => prop::sample::select(PREFETCHES.to_vec())];
+    let prefetches = prop::array::uniform4(prop::array::uniform2(kind()));
+    let late_touches = prop::array::uniform4(prop::sample::select(vec![0u32, 0, 1, 3, 20]));
+    let mask = prop::sample::select(vec![64u64, 192, 0x1b5f_575440, 0x2eb5_faa880, 0x1480]);
+    let slices = prop_oneof![Just(Vec::new()), prop::collection::vec(mask, 1..3)];
+    let slices = slices.prop_map(|masks| SliceHash::new(&masks).expect("few masks"));
+    let slices = prop::array::uniform3(slices);
+    let pages = prop_oneof![
+        3 => Just(Pages::Virtual),
+        1 => any::<u64>().prop_map(|seed| Pages::Random { seed, page_bytes: 4096 }),
+    ];
     let inclusions = prop::array::uniform2(prop::sample::select(INCLUSIONS.to_vec()));
     let range = (0u64..5000, 0u64..4000, prop::sample::select(vec![1024u64, 4096]))
         .prop_map(|(start, len, page_bytes)| PageRange { start, last: start + len, page_bytes });
     let ranges = prop_oneof![Just(Vec::new()), prop::collection::vec(range, 1..4)];
-    (policies, prefetches, inclusions, ranges, any::<u8>()).prop_map(
-        |(policies, prefetches, inclusions, ranges, buffers)| Additions {
+    let geometry = (policies, prefetches, late_touches, slices);
+    (geometry, pages, inclusions, ranges, any::<u8>()).prop_map(
+        |((policies, prefetches, late_touches, slices), pages, inclusions, ranges, buffers)| Additions {
             policies,
             prefetches,
+            late_touches,
+            slices,
+            pages,
             inclusions,
             ranges,
             buffers,
@@ -82,29 +115,51 @@ fn buffers(base: Option<Geometry>, all: bool) -> Vec<PageBuffer> {
         return vec![buffer(&[small, 1024, 4096], base)];
     }
     let large = Geometry { sets: 2, ways: 2, line_bytes: 1024, ..base };
+    let large = if Levels::data_only(large).check().is_ok() { large } else { large.with_policy(Policy::LRU) };
     vec![buffer(&[small], base), buffer(&[1024], large)]
 }
 
 /// `levels` with what `additions` has; where a combination is impossible the addition is left out.
 fn refine(mut levels: Levels, additions: &Additions) -> Levels {
-    let [p0, p1, p2, p3, p4, p5, p6, p7] = additions.policies;
-    let [f0, f1, f2, f3] = additions.prefetches;
-    levels.data = levels.data.with_policy(p0).with_prefetch(f0);
-    levels.instruction = levels.instruction.map(|first| first.with_policy(p1).with_prefetch(f1));
-    levels.data_tlb = levels.data_tlb.map(|tlb| tlb.with_policy(p2));
-    levels.instruction_tlb = levels.instruction_tlb.map(|tlb| tlb.with_policy(p3));
-    levels.outer_tlb = levels.outer_tlb.map(|tlb| tlb.with_policy(p4));
+    let with_policy = |geometry: Geometry, number: usize| {
+        let with = geometry.with_policy(additions.policies[number]);
+        // A policy that cannot work in this shape is left out.
+        if Levels::data_only(with).check().is_ok() {
+            with
+        } else {
+            geometry
+        }
+    };
+    let prefetching = |geometry: Geometry, number: usize| {
+        let [one, two] = additions.prefetches[number];
+        geometry.with_prefetch(one).with_prefetch(two).with_late_touches(additions.late_touches[number])
+    };
+    let sliced = |geometry: Geometry, number: usize| {
+        let with = geometry.with_slices(additions.slices[number]);
+        if Levels::data_only(with).check().is_ok() {
+            with
+        } else {
+            geometry
+        }
+    };
+    levels.data = sliced(prefetching(with_policy(levels.data, 0), 0), 0);
+    levels.instruction = levels.instruction.map(|first| prefetching(with_policy(first, 1), 1));
+    levels.data_tlb = levels.data_tlb.map(|tlb| with_policy(tlb, 2));
+    levels.instruction_tlb = levels.instruction_tlb.map(|tlb| with_policy(tlb, 3));
+    levels.outer_tlb = levels.outer_tlb.map(|tlb| with_policy(tlb, 4));
     if let FetchTlb::Own(tlb) = levels.outer_fetch_tlb {
-        levels.outer_fetch_tlb = FetchTlb::Own(tlb.with_policy(p7));
+        levels.outer_fetch_tlb = FetchTlb::Own(with_policy(tlb, 7));
     }
-    for (outer, (policy, prefetch)) in levels.outer.iter_mut().zip([(p5, f2), (p6, f3)]) {
-        outer.geometry = outer.geometry.with_policy(policy).with_prefetch(prefetch);
+    for (number, outer) in levels.outer.iter_mut().enumerate() {
+        let plain = with_policy(outer.geometry, 5 + number);
+        outer.geometry = sliced(prefetching(plain, 2 + number), 1 + number);
     }
+    levels.pages = additions.pages;
     for (place, inclusion) in additions.inclusions.into_iter().enumerate().take(levels.outer.len()) {
         let before = levels.outer[place];
         levels.outer[place].inclusion = inclusion;
         if inclusion == Inclusion::Exclusive {
-            levels.outer[place].geometry.prefetch = Prefetch::None;
+            levels.outer[place].geometry.prefetch = Prefetchers::NONE;
         }
         if levels.check().is_err() {
             levels.outer[place] = before;
@@ -129,7 +184,7 @@ fn any_levels() -> impl Strategy<Value = Levels> {
 
 /// The twin does not count complex references apart.
 fn misses(counts: &Counts) -> Counts {
-    Counts { complex: Vec::new(), write_backs: None, ..counts.clone() }
+    Counts { complex: Vec::new(), write_backs: None, traffic: None, ..counts.clone() }
 }
 
 fn walked(levels: &Levels, records: &[Record]) -> Counts {
@@ -139,14 +194,19 @@ fn walked(levels: &Levels, records: &[Record]) -> Counts {
 }
 
 /// What the walk and its twin count of two threads, whose batches take turns.
-fn both(levels: &Levels, one: &[Record], two: &[Record], batch: usize) -> (Counts, Counts) {
+fn both(
+    levels: &Levels,
+    one: &[Record],
+    two: &[Record],
+    batch: usize,
+) -> ((Counts, Traffic), (Counts, Traffic)) {
     let mut fast = Refined::new(levels).unwrap();
     let mut slow = NaiveRefined::new(levels);
     let (mut first, mut second) = (one.chunks(batch), two.chunks(batch));
     loop {
         let batches = [first.next(), second.next()];
         if batches == [None, None] {
-            return (misses(&fast.counts()), misses(&slow.counts()));
+            return ((misses(&fast.counts()), fast.traffic()), (misses(&slow.counts()), slow.traffic()));
         }
         for (thread, batch) in batches.into_iter().enumerate() {
             let batch = batch.unwrap_or_default();
@@ -181,6 +241,9 @@ proptest! {
         }
         prop_assert_eq!(fast.cores(), 2);
         prop_assert_eq!(misses(&fast.counts()), misses(&slow.counts()));
+        // What an ended thread leaves dirty is lost with its caches.
+        let loaded = |traffic: Traffic| traffic.levels.map(|level| (level.lines_in, level.supplied));
+        prop_assert_eq!(loaded(fast.traffic()), loaded(slow.traffic()));
     }
 
     #[test]
@@ -238,6 +301,9 @@ fn a_wrong_policy_is_found() {
 fn names_tell_policies_apart() {
     let names: std::collections::BTreeSet<&str> = policies().iter().map(|policy| policy.name).collect();
     assert_eq!(names.len(), POLICIES.len() + 1);
+    assert_eq!(Policy::named("clock"), None);
+    let qlru = policy("QLRU_H00_M1_R0_U1");
+    assert!(POLICIES.contains(&qlru) && policy("QLRU_H00_M1_R0_U0") != qlru);
     for (name, replacement) in machine::REPLACEMENTS {
         let policy = Policy::named(name).unwrap_or_else(|| panic!("{replacement:?} has no policy"));
         assert_eq!(policy == Policy::default(), replacement == &machine::Replacement::default());
@@ -258,18 +324,18 @@ fn the_stream_follows_the_table() {
     let is_full = |levels: &Levels| plan_levels(levels, WriteBacks::Ignored).stream == Stream::Full;
     for &policy in POLICIES {
         let levels = with(first.with_policy(policy), Inclusion::Independent);
-        assert!(!is_full(&levels), "{policy:?} changes nothing on a hit of the last line");
+        assert_eq!(is_full(&levels), policy.repeats == Repeats::Count, "{policy:?} and repeated uses");
         assert_eq!(levels.is_plain(), policy == Policy::LRU);
     }
     for &prefetch in PREFETCHES {
         let levels = with(first.with_prefetch(prefetch), Inclusion::Independent);
         assert_eq!(is_full(&levels), prefetch != Prefetch::None);
         let mut behind = with(first, Inclusion::Independent);
-        behind.outer[0].geometry.prefetch = prefetch;
+        behind.outer[0].geometry = behind.outer[0].geometry.with_prefetch(prefetch);
         assert_eq!(
             is_full(&behind),
             prefetch == Prefetch::Stride,
-            "the next line of a miss needs misses only"
+            "what sees misses of the first level needs misses only"
         );
     }
     for &inclusion in INCLUSIONS {
@@ -349,8 +415,15 @@ fn what_cannot_be_simulated_is_said() {
     assert!(fault(&exclusive(first, first.with_prefetch(Prefetch::Stride))).contains("no prefetcher"));
     let wide = Geometry::cache(8192, 128, 64).with_policy(policy("plru"));
     assert!(fault(&Levels::data_only(wide)).contains("at most 64 ways"));
+    let thirds =
+        Geometry::cache(4096, 4, 64).with_policy(policy("duel:QLRU_H00_M1_R0_U0:QLRU_H00_M3_R0_U0:3"));
+    assert!(fault(&Levels::data_only(thirds)).contains("leader sets divide the sets"));
+    let slices = |masks: &[u64]| Levels::data_only(first.with_slices(SliceHash::new(masks).unwrap()));
+    assert!(fault(&slices(&[0x60])).contains("above those inside a line"));
+    assert!(fault(&slices(&[64, 128, 256, 512, 1024])).contains("no multiple of its slices"));
+    assert_eq!(SliceHash::new(&[64; 7]), None);
+    let small = Levels { pages: Pages::Random { seed: 0, page_bytes: 512 }, ..Levels::data_only(first) };
+    assert!(fault(&small).contains("powers of two from 4096"));
     let levels = Levels::data_only(first.with_policy(policy("random")));
     assert!(Hierarchy::new(&levels).is_err());
-    let plan = plan_levels(&levels, WriteBacks::Counted);
-    assert!(Simulator::of_stream(&levels, &plan.stream, WriteBacks::Counted).is_err());
 }

@@ -49,7 +49,7 @@ impl Simulation {
     /// When the levels cannot be simulated.
     pub fn new(levels: &Levels, write_backs: WriteBacks) -> Result<Simulation> {
         let stream = plan_levels(levels, write_backs).stream;
-        Simulator::check(levels, write_backs).map_err(|error| anyhow!("{error}"))?;
+        levels.check().map_err(|error| anyhow!("{error}"))?;
         Ok(Simulation {
             levels: levels.clone(),
             stream,

@@ -143,9 +143,14 @@ impl fmt::Display for Spec {
 /// The metrics of a list. A comma between brackets belongs to a name, as in `ns::f(int, int)`,
 /// unless the next metric begins behind it.
 fn parts(text: &str) -> Vec<&str> {
+    let in_identifier = |last: char| last.is_alphanumeric() || last == '_';
     let begins = |rest: &str| ["fn:", "var:", "addr:", "line:"].iter().any(|kind| rest.starts_with(kind));
-    let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_i32);
+    let (mut parts, mut start, mut depth, mut operator_end) = (Vec::new(), 0, 0_i32, 0);
     for (at, byte) in text.bytes().enumerate() {
+        // The signs of `operator>>` are no brackets.
+        if at < operator_end {
+            continue;
+        }
         match byte {
             b'(' | b'<' => depth += 1,
             b')' | b'>' => depth -= 1,
@@ -153,11 +158,23 @@ fn parts(text: &str) -> Vec<&str> {
                 parts.push(&text[start..at]);
                 (start, depth) = (at + 1, 0);
             }
+            b'o' if !text[..at].ends_with(in_identifier) => {
+                operator_end = at + operator_bytes(&text[at..]).unwrap_or(0);
+            }
             _ => {}
         }
     }
     parts.push(&text[start..]);
     parts
+}
+
+/// The bytes of the name of an operator that is written with brackets, if `text` begins with one.
+fn operator_bytes(text: &str) -> Option<usize> {
+    /// Longer signs come before those that begin them.
+    const SIGNS: &[&str] = &["<<=", ">>=", "<=>", "->*", "<<", ">>", "<=", ">=", "->", "()", "<", ">"];
+    let rest = text.strip_prefix("operator")?;
+    let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign))?;
+    Some(text.len() - rest.len() + sign.len())
 }
 
 fn addresses(text: &str) -> Option<Range<u64>> {
@@ -209,6 +226,16 @@ mod tests {
         let again: Vec<String> = specs.iter().map(Spec::to_string).collect();
         assert_eq!(again.join(","), all);
         assert_eq!(Spec::parse("addr:16+4").unwrap(), Spec::Addresses(16..20));
+        let operators = [
+            "fn:libstdc++!std::operator>><char, std::char_traits >",
+            "fn:operator->",
+            "fn:A::operator()(int, int)",
+            "fn:cooperator<int, int>::m",
+            "fn:operator<=><int, int>",
+        ];
+        let specs: Vec<String> =
+            Spec::list(&operators.join(",")).unwrap().iter().map(Spec::to_string).collect();
+        assert_eq!(specs, operators);
     }
 
     #[test]

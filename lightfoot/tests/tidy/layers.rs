@@ -26,6 +26,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "machine",
             "cache tlb",
             "behaviour error feature geometry lib source",
+            "replacement",
         ],
     ),
     (

@@ -3,8 +3,9 @@
 //! Reading a key marks it as known; [`Section::finish`] refuses all others. A missing key is
 //! reported at the line of its table.
 
-use crate::Error;
+use crate::{Error, SliceMasks};
 use std::ops::Range;
+use std::str::FromStr;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
@@ -129,6 +130,16 @@ impl<'a> Section<'a> {
         self.list(key, expected, bytes)
     }
 
+    /// Reads an optional list of masks.
+    pub(super) fn masks(&mut self, key: &'static str) -> Result<SliceMasks, Error> {
+        let mask = |value: &DeValue<'_>| integer(value).ok_or_else(|| shown(value));
+        let masks = self.list(key, SliceMasks::POSSIBLE, mask)?.unwrap_or_default();
+        SliceMasks::new(&masks).map_err(|problem| {
+            let line = self.found(key).map_or(self.line, |(_, line)| line);
+            self.error(key, line, problem, SliceMasks::POSSIBLE)
+        })
+    }
+
     /// Reads an optional list of strings.
     pub(super) fn texts(&mut self, key: &'static str) -> Result<Option<Vec<String>>, Error> {
         let text = |value: &DeValue<'_>| value.as_str().map(str::to_string).ok_or_else(|| shown(value));
@@ -165,6 +176,17 @@ impl<'a> Section<'a> {
             Some((_, value)) => Ok(Some(*value)),
             None => Err(self.error(key, line, shown(value), &one_of(names))),
         }
+    }
+
+    /// Reads an optional word that its type understands; `expected` says what is possible.
+    pub(super) fn word<T: FromStr<Err = String>>(
+        &mut self,
+        key: &'static str,
+        expected: &str,
+    ) -> Result<Option<T>, Error> {
+        let Some((value, line)) = self.found(key) else { return Ok(None) };
+        let read = value.as_str().ok_or_else(|| shown(value)).and_then(str::parse);
+        read.map(Some).map_err(|problem: String| self.error(key, line, problem, expected))
     }
 
     /// Reads a required word of `names` and returns its value.

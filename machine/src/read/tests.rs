@@ -164,9 +164,20 @@ fn every_error_names_line_and_field() {
         ("ways = 12", "ways = = 12", "toy.toml:13: not valid TOML: "),
         (
             "penalty_cycles = 4",
-            "replacement = \"mru\"",
-            "toy.toml:17: cache.replacement: \"mru\"; expected \"lru\" or \"fifo\" or \"plru\" or \"random\"",
+            "replacement = \"clock\"",
+            "toy.toml:17: cache.replacement: \"clock\"; expected \"lru\" or \"fifo\" or \"plru\" or \"random\"",
         ),
+        (
+            "penalty_cycles = 4",
+            "replacement = \"QLRU_H00_M4_R0_U1\"",
+            "toy.toml:17: cache.replacement: \"QLRU_H00_M4_R0_U1\" (\"M4\" is none of M0 M1 M2 M3",
+        ),
+        (
+            "penalty_cycles = 4",
+            "replacement = \"duel:QLRU_H11_M1_R1_U2:QLRU_H11_M3_R1_U2:48\"",
+            "toy.toml:17: cache.L1D.replacement: 48 leader sets of each policy in 64 sets; expected leaders",
+        ),
+        ("penalty_cycles = 4", "replacement = 7", "toy.toml:17: cache.replacement: 7; expected \"lru\" or"),
         (
             "penalty_cycles = 4",
             "inclusion = \"inclusive\"",
@@ -186,6 +197,27 @@ fn every_error_names_line_and_field() {
             "size_bytes = 0x100_000",
             "size_bytes = 0x100_000\nprefetch = \"next_line\"",
             "toy.toml:23: cache.prefetch: \"next_line\"; expected \"none\" or \"next-line\" or \"stride\"",
+        ),
+        (
+            "penalty_cycles = 4",
+            "prefetch_late_touches = -1",
+            "toy.toml:17: cache.prefetch_late_touches: -1; expected a whole number from 0 to 1000000",
+        ),
+        (
+            "penalty_cycles = 4",
+            "slice_masks = [0x40, \"a\"]",
+            "toy.toml:17: cache.slice_masks: \"a\"; expected at most 6 masks of address bits from 0 to 62",
+        ),
+        ("penalty_cycles = 4", "slice_masks = [0]", "toy.toml:17: cache.slice_masks: mask 0x0; expected at most"),
+        (
+            "penalty_cycles = 4",
+            "slice_masks = [0x60]",
+            "toy.toml:17: cache.L1D.slice_masks: 0x60 has bits inside a line of 64 bytes; expected address bits",
+        ),
+        (
+            "size_bytes = 0x100_000",
+            "size_bytes = 0x100_000\nslice_masks = [0x40]",
+            "toy.toml:23: cache.L2.slice_masks: 2 slices of 1 sets; expected as many sets in each slice",
         ),
     ];
     for (old, new, expected) in cases {

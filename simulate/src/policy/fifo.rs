@@ -1,13 +1,15 @@
 //! FIFO: the line that entered first leaves, however often it was used since.
 
-use super::definition::{Policy, Replacement};
+use super::definition::{Policy, Repeats, Replacement, SetHistory};
 
 /// First in, first out.
 pub(super) const POLICY: Policy = Policy {
     name: "fifo",
-    ways_max: u32::MAX,
-    new: |sets, ways| Box::new(Entries::new(sets, ways)),
-    victim: |history, _| history.by_entry[0],
+    variant: 0,
+    repeats: Repeats::ChangeNothing,
+    fault: |_| None,
+    new: |shape| Box::new(Entries::new(shape.sets, shape.ways)),
+    defined: |shape| SetHistory::definition(shape, |history, _| history.by_entry[0]),
 };
 
 /// The time at which each way's line entered.

@@ -1,13 +1,15 @@
 //! LRU: the line that was used least recently leaves.
 
-use super::definition::{Policy, Replacement};
+use super::definition::{Policy, Repeats, Replacement, SetHistory};
 
 /// Least recently used.
 pub(super) const POLICY: Policy = Policy {
     name: "lru",
-    ways_max: u32::MAX,
-    new: |sets, ways| Box::new(LastUses::new(sets, ways)),
-    victim: |history, _| history.by_use[0],
+    variant: 0,
+    repeats: Repeats::ChangeNothing,
+    fault: |_| None,
+    new: |shape| Box::new(LastUses::new(shape.sets, shape.ways)),
+    defined: |shape| SetHistory::definition(shape, |history, _| history.by_use[0]),
 };
 
 /// The time of each way's last use.

@@ -3,15 +3,19 @@
 //! **Definition.** The n-th replacement of a cache takes the way that the n-th number of [`Draw`]
 //! names. The fixed start makes a simulation repeatable.
 
-use super::definition::{Policy, Replacement};
+use super::definition::{Policy, Repeats, Replacement, SetHistory};
 use super::draw::Draw;
 
 /// Any line, from a generator that starts alike in every cache.
 pub(super) const POLICY: Policy = Policy {
     name: "random",
-    ways_max: u32::MAX,
-    new: |_, ways| Box::new(Drawn { draw: Draw::new(), ways }),
-    victim: |history, draw| draw.below(history.by_use.len() as u32) as usize,
+    variant: 0,
+    repeats: Repeats::ChangeNothing,
+    fault: |_| None,
+    new: |shape| Box::new(Drawn { draw: Draw::new(), ways: shape.ways }),
+    defined: |shape| {
+        SetHistory::definition(shape, |history, draw| draw.below(history.by_use.len() as u32) as usize)
+    },
 };
 
 /// A cache that remembers nothing of its lines.

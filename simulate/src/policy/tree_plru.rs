@@ -12,14 +12,22 @@
 //!     way 0  1   2     3         leaf of way w: node (leaves + w)
 //! ```
 
-use super::definition::{Policy, Replacement, SetHistory};
+use super::at_most_64_ways;
+use super::definition::{Policy, Repeats, Replacement, SetHistory};
+use super::draw::Draw;
 
 /// A binary tree of bits; at most 64 ways, so that a set's bits fit into one word.
 pub(super) const POLICY: Policy = Policy {
     name: "plru",
-    ways_max: 64,
-    new: |sets, ways| Box::new(Trees { ways: ways as usize, trees: vec![0; sets] }),
-    victim: |history, _| leaf(history, 0, history.by_use.len().next_power_of_two()),
+    variant: 0,
+    repeats: Repeats::ChangeNothing,
+    fault: at_most_64_ways,
+    new: |shape| Box::new(Trees { ways: shape.ways as usize, trees: vec![0; shape.sets] }),
+    defined: |shape| {
+        let victim =
+            |history: &SetHistory, _: &mut Draw| leaf(history, 0, history.by_use.len().next_power_of_two());
+        SetHistory::definition(shape, victim)
+    },
 };
 
 /// A word of node bits for each set.
@@ -54,7 +62,7 @@ impl Replacement for Trees {
 
 /// The way that the tree over `count` leaves from way `first` on points to, from the order of uses
 /// alone.
-fn leaf(history: &SetHistory, first: usize, count: usize) -> usize {
+pub(super) fn leaf(history: &SetHistory, first: usize, count: usize) -> usize {
     let half = count / 2;
     if count == 1 {
         return first;

@@ -14,6 +14,7 @@ mod distance;
 mod hierarchy;
 mod perceptron;
 mod refined;
+mod refined_level;
 mod walk;
 
 pub use distance::NaiveDistances;

@@ -1,97 +1,14 @@
 //! The slow twin of `refined`: it follows the definitions of `policy` and `behaviour` by recursion,
 //! one line at a time.
 
+use super::refined_level::{Cache, Level};
 use super::walk::{add, at, covered, parts};
-use crate::policy::{Draw, SetHistory};
 use crate::{
-    Counts, FetchTlb, Geometry, Inclusion, Levels, PageBuffer, Prefetch, Sharing, StoreMiss, CACHES_MAX,
-    TLBS_MAX,
+    Counts, FetchTlb, Geometry, Inclusion, LevelTraffic, Levels, PageBuffer, Prefetch, Sharing, StoreMiss,
+    Traffic, CACHES_MAX, TLBS_MAX,
 };
 use event::{Access, Decoder, Record, Reference, ReferenceKind, Sites, StateLayout};
-use std::collections::{BTreeMap, HashMap};
-
-/// A set: the contents of its ways, and the history of their uses.
-#[derive(Clone)]
-struct Set<T> {
-    ways: Vec<Option<T>>,
-    history: SetHistory,
-}
-
-/// A cache of any policy.
-#[derive(Clone)]
-struct Cache<T> {
-    geometry: Geometry,
-    sets: Vec<Set<T>>,
-    draw: Draw,
-}
-
-impl<T: Copy + PartialEq> Cache<T> {
-    fn new(geometry: Geometry) -> Cache<T> {
-        let ways = geometry.ways as usize;
-        let set = Set { ways: vec![None; ways], history: SetHistory::new(ways) };
-        Cache { geometry, sets: vec![set; geometry.sets as usize], draw: Draw::new() }
-    }
-
-    fn set(&mut self, number: u64) -> &mut Set<T> {
-        &mut self.sets[(number % self.geometry.sets) as usize]
-    }
-
-    fn find(&self, number: u64, what: T) -> Option<usize> {
-        self.sets[(number % self.geometry.sets) as usize].ways.iter().position(|&way| way == Some(what))
-    }
-
-    fn touch(&mut self, number: u64, what: T) -> bool {
-        let Some(way) = self.find(number, what) else { return false };
-        self.set(number).history.used(way);
-        true
-    }
-
-    fn fill(&mut self, number: u64, what: T) -> Option<T> {
-        let set = &mut self.sets[(number % self.geometry.sets) as usize];
-        let empty = set.ways.iter().position(Option::is_none);
-        let way = empty.unwrap_or_else(|| (self.geometry.policy.victim)(&set.history, &mut self.draw));
-        set.history.entered(way);
-        set.ways[way].replace(what)
-    }
-
-    fn remove(&mut self, number: u64, what: T) -> bool {
-        let Some(way) = self.find(number, what) else { return false };
-        self.set(number).ways[way] = None;
-        true
-    }
-}
-
-/// A level: its lines by number, and the last references of its instructions.
-#[derive(Clone)]
-struct Level {
-    cache: Cache<u64>,
-    history: HashMap<u32, (u32, Vec<u64>)>,
-}
-
-impl Level {
-    fn new(geometry: Geometry) -> Level {
-        Level { cache: Cache::new(geometry), history: HashMap::new() }
-    }
-
-    fn line(&self, address: u64) -> u64 {
-        address / u64::from(self.cache.geometry.line_bytes)
-    }
-
-    /// The next address, if the last three distances of a site were equal and the site kept its
-    /// slot.
-    fn stride(&mut self, site: u32, address: u64) -> Option<u64> {
-        let (owner, past) = self.history.entry(site % 256).or_default();
-        if *owner != site {
-            past.clear();
-        }
-        *owner = site;
-        past.push(address);
-        let [one, two, three, four] = past[past.len().checked_sub(4)?..] else { return None };
-        let distance = four.wrapping_sub(three);
-        let same = three.wrapping_sub(two) == distance && two.wrapping_sub(one) == distance;
-        (same && distance != 0).then(|| four.wrapping_add(distance))
-    }
-}
+use std::collections::BTreeMap;
 
 /// A TLB level: buffers with the sizes that they hold. Each entry is a size and a number.
 type Tlb = Vec<(Vec<u64>, Cache<(u64, u64)>)>;
@@ -113,20 +30,35 @@ pub struct NaiveRefined {
     threads: BTreeMap<u32, Thread>,
     shared: Vec<Option<Level>>,
     counts: Counts,
+    traffic: Traffic,
 }
 
-/// The thread of a touch, and whether it is for an instruction.
+/// The thread of a touch, whether it is for an instruction, and the level whose prefetcher makes
+/// it.
 #[derive(Clone, Copy)]
 struct Asker {
     thread: u32,
     fetch: bool,
+    prefetcher: Option<usize>,
+}
+
+/// Where a line was found, and whether it comes dirty from an exclusive level.
+#[derive(Clone, Copy)]
+struct Found {
+    level: usize,
+    dirty: bool,
 }
 
 impl NaiveRefined {
     /// An empty hierarchy of `levels`.
     pub fn new(levels: &Levels) -> NaiveRefined {
-        let (threads, counts) = (BTreeMap::new(), Counts::default());
-        NaiveRefined { levels: levels.clone(), threads, shared: outer(levels, Sharing::AllThreads), counts }
+        NaiveRefined {
+            levels: levels.clone(),
+            threads: BTreeMap::new(),
+            shared: outer(levels, Sharing::AllThreads),
+            counts: Counts::default(),
+            traffic: Traffic::default(),
+        }
     }
 
     /// Takes records of one thread, in program order.
@@ -147,6 +79,11 @@ impl NaiveRefined {
         self.counts.clone().trimmed()
     }
 
+    /// The lines that moved between levels so far.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
+    }
+
     fn reference(&mut self, reference: &Reference) {
         for part in parts(reference, self.levels.data.line_bytes) {
             self.part(&part);
@@ -154,7 +91,8 @@ impl NaiveRefined {
     }
 
     fn part(&mut self, reference: &Reference) {
-        let asker = Asker { thread: reference.thread, fetch: reference.kind == ReferenceKind::Fetch };
+        let fetch = reference.kind == ReferenceKind::Fetch;
+        let asker = Asker { thread: reference.thread, fetch, prefetcher: None };
         let access = match reference.kind {
             ReferenceKind::Data(Access::Prefetch) => return,
             ReferenceKind::Data(access) => access,
@@ -203,84 +141,189 @@ impl NaiveRefined {
         missed: &mut [bool; CACHES_MAX],
     ) {
         let levels = self.levels.outer.len() + 1;
-        let reached = self.bring(asker, address, access, 0, 0);
+        let reached = self.bring(asker, address, access, 0).level;
         missed[..reached].fill(true);
         let mut wanted = Vec::new();
         for number in 0..levels.min(reached + 1) {
-            let level = self.level(asker, number);
-            let line_bytes = u64::from(level.cache.geometry.line_bytes);
-            let next = match level.cache.geometry.prefetch {
-                Prefetch::NextLine if number < reached => (level.line(address) + 1).checked_mul(line_bytes),
-                Prefetch::Stride if !asker.fetch => level.stride(site, address),
-                _ => None,
-            };
-            wanted.extend(next.map(|next| (number, next)));
+            for next in self.wanted(asker, site, address, number, number < reached) {
+                wanted.push((number, next));
+            }
         }
-        for (number, next) in wanted {
+        for (number, next) in wanted.into_iter().filter(|(_, next)| next / 4096 == address / 4096) {
+            let here = self.at(number, next);
             let level = self.level(asker, number);
-            let line = level.line(next);
-            if next / 4096 == address / 4096 && level.cache.find(line, line).is_none() {
-                self.bring(asker, next, Access::Load, number, number);
+            let line = level.line(here);
+            if !level.cache.holds(line, line) {
+                self.bring(Asker { prefetcher: Some(number), ..asker }, next, Access::Load, number);
             }
         }
     }
 
-    /// Looks a line up in level `number` and those behind it, for level `from`. Returns the level
-    /// that had it.
-    fn bring(&mut self, asker: Asker, address: u64, access: Access, from: usize, number: usize) -> usize {
-        if number == self.levels.outer.len() + 1 {
-            return number;
-        }
-        let moves = number > from && self.is(number, Inclusion::Exclusive);
+    /// What the prefetchers of a level want after a touch.
+    fn wanted(&mut self, asker: Asker, site: u32, address: u64, number: usize, missed: bool) -> Vec<u64> {
         let level = self.level(asker, number);
-        let (line, bypasses) = (level.line(address), level.cache.geometry.store_miss == StoreMiss::Bypass);
-        if moves && level.cache.remove(line, line) || !moves && level.cache.touch(line, line) {
-            return number;
+        let line_bytes = u64::from(level.cache.geometry.line_bytes);
+        let (line, kinds) = (level.line(address), level.cache.geometry.prefetch);
+        let mut wanted = Vec::new();
+        if kinds.has(Prefetch::NextLine) && missed {
+            wanted.extend((line + 1).checked_mul(line_bytes));
         }
-        let passes = bypasses && access == Access::Store;
-        let behind = if passes { access } else { Access::Load };
-        let found = self.bring(asker, address, behind, from, number + 1);
-        if !(moves || passes) {
-            self.enter(asker, address, number);
+        if kinds.has(Prefetch::Stride) && !asker.fetch {
+            wanted.extend(level.stride(site, address));
         }
-        found
+        if kinds.has(Prefetch::Streamer) {
+            wanted.extend(level.stream(address));
+        }
+        if kinds.has(Prefetch::AdjacentLine) && missed {
+            let other = if line % 2 == 0 { line + 1 } else { line - 1 };
+            wanted.push(other * line_bytes);
+        }
+        wanted
     }
 
-    fn enter(&mut self, asker: Asker, address: u64, number: usize) {
+    /// The virtual `address` as level `number` sees it.
+    fn at(&self, number: usize, address: u64) -> u64 {
+        if number == 0 {
+            address
+        } else {
+            self.levels.pages.physical(self.levels.large_pages.as_ref(), address)
+        }
+    }
+
+    fn moved(&mut self, asker: Asker, number: usize) -> &mut LevelTraffic {
+        if number == 0 && asker.fetch {
+            &mut self.traffic.instruction
+        } else {
+            &mut self.traffic.levels[number]
+        }
+    }
+
+    /// Looks a line up in level `number` and those behind it.
+    fn bring(&mut self, asker: Asker, address: u64, access: Access, number: usize) -> Found {
+        let store = access == Access::Store;
+        if number == self.levels.outer.len() + 1 {
+            self.traffic.stores_to_memory += u64::from(store);
+            return Found { level: number, dirty: false };
+        }
+        let from = asker.prefetcher.unwrap_or(0);
+        let here = self.at(number, address);
+        let moves = number > from && self.is(number, Inclusion::Exclusive);
+        if let Some(dirty) =
+            if moves { self.take(asker, here, number) } else { self.look(asker, here, number, store) }
+        {
+            if number > from {
+                self.moved(asker, number).supplied += 1;
+            }
+            return Found { level: number, dirty };
+        }
+        let bypasses = self.level(asker, number).cache.geometry.store_miss == StoreMiss::Bypass;
+        let passes = bypasses && store;
+        let behind = if passes { access } else { Access::Load };
+        let found = self.bring(asker, address, behind, number + 1);
+        if moves || passes {
+            return found;
+        }
+        self.enter(asker, here, number, store || found.dirty, asker.prefetcher);
+        Found { dirty: false, ..found }
+    }
+
+    /// Takes a line out of an exclusive level; says whether it was dirty, if it was there.
+    fn take(&mut self, asker: Asker, address: u64, number: usize) -> Option<bool> {
+        let level = self.level(asker, number);
+        let line = level.line(address);
+        level.cache.remove(line, line)
+    }
+
+    /// Uses a line of a level if it is there; its dirt stays there.
+    fn look(&mut self, asker: Asker, address: u64, number: usize, store: bool) -> Option<bool> {
+        let level = self.level(asker, number);
+        let line = level.line(address);
+        level.touches += u64::from(asker.prefetcher.is_none());
+        if !level.cache.touch(line, line) {
+            return None;
+        }
+        if store {
+            level.cache.mark_dirty(line, line);
+        }
+        if asker.prefetcher.is_none() {
+            let until = level.late_until.remove(&line);
+            let late = until.is_some_and(|until| level.touches <= until);
+            self.moved(asker, number).late += u64::from(late);
+        }
+        Some(false)
+    }
+
+    /// Enters a line, for a prefetcher of level `fetcher` if that is given.
+    fn enter(&mut self, asker: Asker, address: u64, number: usize, dirty: bool, fetcher: Option<usize>) {
+        let moved = self.moved(asker, number);
+        moved.lines_in += 1;
+        moved.prefetched_in += u64::from(fetcher.is_some());
         let level = self.level(asker, number);
         let line_bytes = u64::from(level.cache.geometry.line_bytes);
         let line = level.line(address);
-        let Some(victim) = level.cache.fill(line, line) else { return };
+        if fetcher == Some(number) {
+            let late_touches = u64::from(level.cache.geometry.prefetch.late_touches);
+            level.late_until.insert(line, level.touches + late_touches);
+        }
+        let Some((victim, mut dirty)) = level.cache.fill(line, line, dirty) else { return };
+        level.late_until.remove(&victim);
         let victim = victim * line_bytes;
         if self.is(number, Inclusion::Inclusive) {
-            self.take_out(asker, victim, line_bytes, number);
+            dirty |= self.take_out(asker, victim, line_bytes, number);
         }
+        self.moved(asker, number).dirty_out += u64::from(dirty);
+        let outside = self.at(usize::from(number == 0), victim);
         if self.is(number + 1, Inclusion::Exclusive) {
-            let outside = self.level(asker, number + 1);
-            let line = outside.line(victim);
-            if !outside.cache.touch(line, line) {
-                self.enter(asker, victim, number + 1);
+            self.moved(asker, number).clean_out += u64::from(!dirty);
+            let level = self.level(asker, number + 1);
+            let line = level.line(outside);
+            if !level.cache.touch(line, line) {
+                self.enter(asker, outside, number + 1, dirty, None);
+            } else if dirty {
+                level.cache.mark_dirty(line, line);
+            }
+        } else if dirty {
+            for number in number + 1..=self.levels.outer.len() {
+                let level = self.level(asker, number);
+                let line = level.line(outside);
+                if level.cache.mark_dirty(line, line) {
+                    break;
+                }
             }
         }
     }
 
     /// Removes lines from the levels inside `number`: from those of the thread, or of all threads
-    /// that share the level, and from shared ones.
-    fn take_out(&mut self, asker: Asker, address: u64, line_bytes: u64, number: usize) {
+    /// that share the level, and from shared ones. Says whether one was dirty.
+    fn take_out(&mut self, asker: Asker, address: u64, line_bytes: u64, number: usize) -> bool {
         let all = self.levels.outer[number - 1].sharing == Sharing::AllThreads;
-        let mut inside: Vec<&mut Level> = Vec::new();
+        let mut inside: Vec<(usize, &mut Level)> = Vec::new();
         for (_, thread) in self.threads.iter_mut().filter(|(name, _)| all || **name == asker.thread) {
-            inside.extend(&mut thread.instruction);
-            inside.push(&mut thread.data);
-            inside.extend(thread.outer[..number - 1].iter_mut().flatten());
+            // Instruction lines are never dirty.
+            inside.extend(thread.instruction.iter_mut().map(|level| (0, level)));
+            inside.push((0, &mut thread.data));
+            let outer = thread.outer[..number - 1].iter_mut().enumerate();
+            inside.extend(outer.filter_map(|(place, level)| Some((place + 1, level.as_mut()?))));
         }
-        inside.extend(self.shared[..number - 1].iter_mut().flatten());
-        for level in inside {
-            for byte in (0..line_bytes).step_by(4) {
-                let line = level.line(address + byte);
-                level.cache.remove(line, line);
+        let shared = self.shared[..number - 1].iter_mut().enumerate();
+        inside.extend(shared.filter_map(|(place, level)| Some((place + 1, level.as_mut()?))));
+        let mut any = false;
+        for (place, level) in inside {
+            let bytes = u64::from(level.cache.geometry.line_bytes);
+            for line in level.cache.contents() {
+                let start = match place {
+                    0 => self.levels.pages.physical(self.levels.large_pages.as_ref(), line * bytes),
+                    _ => line * bytes,
+                };
+                if start >= address && start - address < line_bytes {
+                    let dirty = level.cache.remove(line, line) == Some(true);
+                    level.late_until.remove(&line);
+                    self.traffic.levels[place].dirty_out += u64::from(dirty);
+                    any |= dirty;
+                }
             }
         }
+        any
     }
 
     fn translate(&mut self, asker: Asker, address: u64, missed: &mut [bool; TLBS_MAX]) {
@@ -314,7 +357,7 @@ impl NaiveRefined {
             if buffer.touch(number, (size, number)) {
                 return;
             }
-            buffer.fill(number, (size, number));
+            buffer.fill(number, (size, number), false);
             *missed = true;
         }
         if walks && self.levels.outer_tlb.is_some() {

@@ -1,11 +1,11 @@
-//! A cache, or a buffer of translations, with any replacement policy: tags by set and way, and the
-//! policy's state.
+//! A cache, or a buffer of translations, with any replacement policy: tags by set and way, dirty
+//! bits, and the policy's state.
 //!
 //! **Invariants.** A set holds a tag at most once. A policy is asked for a victim only if a set has
-//! no empty way. `recent` is the tag that its set used last, or `EMPTY`: using that tag again
-//! changes nothing, whatever the policy, so the search is skipped.
+//! no empty way. `recent` is the place that its set used last: where the policy does not count
+//! repeats, using that line again changes nothing, so the search is skipped.
 
-use crate::policy::Replacement;
+use crate::policy::{Fill, Repeats, Replacement, Shape};
 use crate::Geometry;
 
 /// No line has this tag.
@@ -15,21 +15,68 @@ const EMPTY: u64 = u64::MAX;
 pub(super) struct PolicyCache {
     pub(super) geometry: Geometry,
     line_shift: u32,
+    /// Sets of a slice.
+    slice_sets: u64,
     tags: Vec<u64>,
-    /// The tag that each set used last.
-    recent: Vec<u64>,
+    dirty: Vec<bool>,
+    /// Touches so far, and for each line the last touch for which it is late; empty where
+    /// prefetched lines arrive at once.
+    touches: u64,
+    late_until: Vec<u64>,
+    /// The place that each set used last.
+    recent: Vec<usize>,
+    repeats: Repeats,
     replacement: Box<dyn Replacement>,
+}
+
+/// What a look-up does with the line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Read,
+    Write,
+}
+
+/// The outcome of a look-up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    Miss,
+    Hit,
+    /// The line is there, but was fetched too late to have arrived.
+    Late,
+}
+
+/// When a line that enters is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    Now,
+    /// After the level's declared number of touches.
+    Later,
+}
+
+/// A line that was replaced.
+#[derive(Clone, Copy)]
+pub(super) struct Victim {
+    pub(super) line: u64,
+    pub(super) dirty: bool,
 }
 
 impl PolicyCache {
     pub(super) fn new(geometry: Geometry) -> PolicyCache {
         let sets = geometry.sets as usize;
+        let lines = sets * geometry.ways as usize;
+        let shape = Shape { sets, ways: geometry.ways, variant: geometry.policy.variant };
+        let late = if geometry.prefetch.late_touches > 0 { lines } else { 0 };
         PolicyCache {
             geometry,
             line_shift: geometry.line_bytes.trailing_zeros(),
-            tags: vec![EMPTY; sets * geometry.ways as usize],
-            recent: vec![EMPTY; sets],
-            replacement: (geometry.policy.new)(sets, geometry.ways),
+            slice_sets: geometry.sets >> geometry.slices.masks().len(),
+            tags: vec![EMPTY; lines],
+            dirty: vec![false; lines],
+            touches: 0,
+            late_until: vec![0; late],
+            recent: vec![usize::MAX; sets],
+            repeats: geometry.policy.repeats,
+            replacement: (geometry.policy.new)(shape),
         }
     }
 
@@ -44,13 +91,19 @@ impl PolicyCache {
     }
 
     fn set(&self, line: u64) -> usize {
-        let sets = self.geometry.sets;
-        (if sets.is_power_of_two() { line & (sets - 1) } else { line % sets }) as usize
+        let sets = self.slice_sets;
+        let within = if sets.is_power_of_two() { line & (sets - 1) } else { line % sets };
+        if self.geometry.slices.masks().is_empty() {
+            return within as usize;
+        }
+        (self.geometry.slices.slice(line << self.line_shift) * sets + within) as usize
     }
 
+    /// The place of `tag` in the columns, if the set holds it.
     fn find(&self, set: usize, tag: u64) -> Option<usize> {
         let ways = self.geometry.ways as usize;
-        self.tags[set * ways..(set + 1) * ways].iter().position(|&other| other == tag)
+        let place = self.tags[set * ways..(set + 1) * ways].iter().position(|&other| other == tag);
+        place.map(|way| set * ways + way)
     }
 
     /// Whether a line is in the cache. Nothing changes.
@@ -58,46 +111,76 @@ impl PolicyCache {
         self.find(self.set(line), line).is_some()
     }
 
-    /// Uses a line if it is in the cache, and returns whether it was.
-    pub(super) fn touch(&mut self, line: u64) -> bool {
-        self.touch_tag(self.set(line), line)
+    /// Looks a line up for a reference.
+    pub(super) fn touch(&mut self, line: u64, purpose: Use) -> Look {
+        self.touches += 1;
+        let Some(place) = self.touch_tag(self.set(line), line) else { return Look::Miss };
+        self.dirty[place] |= purpose == Use::Write;
+        let Some(until) = self.late_until.get_mut(place) else { return Look::Hit };
+        // Whoever asks first finds the line late; then it is there.
+        if std::mem::take(until) >= self.touches {
+            Look::Late
+        } else {
+            Look::Hit
+        }
+    }
+
+    /// Uses a line for a prefetch, or as a victim of the level inside, if it is there.
+    pub(super) fn pass(&mut self, line: u64) -> bool {
+        self.touch_tag(self.set(line), line).is_some()
+    }
+
+    /// Makes a line dirty if it is there; for the policy this is no use.
+    pub(super) fn mark_dirty(&mut self, line: u64) -> bool {
+        let place = self.find(self.set(line), line);
+        place.map(|place| self.dirty[place] = true).is_some()
     }
 
     /// Enters a missing line, and returns the line that is replaced, if any.
-    pub(super) fn fill(&mut self, line: u64) -> Option<u64> {
-        self.fill_tag(self.set(line), line)
-    }
-
-    /// Removes a line, and returns whether it was in the cache.
-    pub(super) fn remove(&mut self, line: u64) -> bool {
-        let set = self.set(line);
-        let way = self.find(set, line);
-        let ways = self.geometry.ways as usize;
-        self.recent[set] = EMPTY;
-        way.map(|way| self.tags[set * ways + way] = EMPTY).is_some()
-    }
-
-    /// Uses `tag` of set `set` if the set holds it, and returns whether it did.
-    pub(super) fn touch_tag(&mut self, set: usize, tag: u64) -> bool {
-        if self.recent[set] == tag {
-            return true;
+    pub(super) fn fill(&mut self, line: u64, purpose: Use, arrival: Arrival) -> Option<Victim> {
+        let (place, victim) = self.fill_tag(self.set(line), line);
+        let dirty = std::mem::replace(&mut self.dirty[place], purpose == Use::Write);
+        if let Some(until) = self.late_until.get_mut(place) {
+            let late = u64::from(self.geometry.prefetch.late_touches);
+            *until = if arrival == Arrival::Later { self.touches + late } else { 0 };
         }
-        let found = self.find(set, tag);
-        if let Some(way) = found {
-            self.recent[set] = tag;
-            self.replacement.used(set, way);
-        }
-        found.is_some()
+        victim.map(|line| Victim { line, dirty })
     }
 
-    /// Enters a missing tag in set `set`, and returns the tag that is replaced, if any.
-    pub(super) fn fill_tag(&mut self, set: usize, tag: u64) -> Option<u64> {
-        // The lowest empty way; only a full set loses a line.
-        let way = self.find(set, EMPTY).unwrap_or_else(|| self.replacement.victim(set));
-        let place = set * self.geometry.ways as usize + way;
+    /// Removes a line. Returns whether it was dirty, if it was there.
+    pub(super) fn remove(&mut self, line: u64) -> Option<bool> {
+        let place = self.find(self.set(line), line)?;
+        self.tags[place] = EMPTY;
+        Some(std::mem::take(&mut self.dirty[place]))
+    }
+
+    /// Uses `tag` of set `set` if the set holds it, and returns its place.
+    pub(super) fn touch_tag(&mut self, set: usize, tag: u64) -> Option<usize> {
+        let recent = self.recent[set];
+        if self.repeats == Repeats::ChangeNothing && self.tags.get(recent) == Some(&tag) {
+            return Some(recent);
+        }
+        let place = self.find(set, tag)?;
+        self.recent[set] = place;
+        self.replacement.used(set, place - set * self.geometry.ways as usize);
+        Some(place)
+    }
+
+    /// Enters a missing tag in set `set`. Returns its place, and the tag that is replaced, if any.
+    pub(super) fn fill_tag(&mut self, set: usize, tag: u64) -> (usize, Option<u64>) {
+        let first = set * self.geometry.ways as usize;
+        let tags = &self.tags[first..first + self.geometry.ways as usize];
+        let empty = |tag: &u64| *tag == EMPTY;
+        // An empty way, if there is one; only a full set loses a line.
+        let way = match self.replacement.missed(set) {
+            Fill::Lowest => tags.iter().position(empty),
+            Fill::Highest => tags.iter().rposition(empty),
+        };
+        let way = way.unwrap_or_else(|| self.replacement.victim(set));
+        let place = first + way;
         let victim = std::mem::replace(&mut self.tags[place], tag);
-        self.recent[set] = tag;
+        self.recent[set] = place;
         self.replacement.entered(set, way);
-        (victim != EMPTY).then_some(victim)
+        (place, (victim != EMPTY).then_some(victim))
     }
 }

@@ -1,27 +1,30 @@
-//! A hierarchy that is walked touch by touch, with any policy, prefetchers, inclusion and large
+//! A hierarchy that is walked touch by touch, with any policy, prefetchers, inclusion, slices and
 //! pages.
 //!
 //! **What.** A touch looks a line up from the first level outwards until it is found, and enters it
 //! into the levels inside. Then the prefetchers of the levels that were reached fetch, the
 //! outermost last. **Why this way.** With back-invalidation and victims, a level's contents depend
 //! on more than its own stream, so levels cannot be swept one after the other as in `hierarchy`.
-//! **Leaves out** write-backs.
+//! This file makes touches of records and counts misses; `walk` takes one touch through the levels
+//! and counts the lines that move. **Leaves out** write-through and coherence.
 //!
 //! **Cost.** Some 20 ns per touch. Its twin is `reference::NaiveRefined`.
 
 mod cache;
 mod pages;
-mod stride;
+mod prefetch;
+mod walk;
 
+use crate::policy::Repeats;
 use crate::touch::Side;
 use crate::{
-    Counts, FetchTlb, Geometry, GeometryError, Inclusion, Levels, Sharing, StoreMiss, CACHES_MAX, TLBS_MAX,
+    Counts, FetchTlb, Geometry, GeometryError, Levels, Prefetch, Sharing, Traffic, CACHES_MAX, TLBS_MAX,
 };
 use cache::PolicyCache;
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step, CUT_SITE, WIDE_BYTES};
 use pages::{page_bytes, Buffers, Translation};
+use prefetch::Prefetching;
 use std::collections::HashMap;
-use stride::Prefetcher;
 
 /// Prefetched lines lie in the same page, of this many bytes, as the touched line.
 pub(crate) const PREFETCH_PAGE_BYTES: u64 = 4096;
@@ -37,13 +40,26 @@ pub struct Refined {
     /// Places in `cores` and `groups` of threads that have ended.
     free: Vec<usize>,
     shared: Vec<Option<CacheLevel>>,
+    strings: Strings,
     counts: Counts,
+    traffic: Traffic,
+    /// Lines that the prefetchers of a touch want, with their levels; empty between touches.
+    wanted: Vec<(usize, u64)>,
 }
 
-/// A cache and its prefetcher.
+/// How the references of a complex instruction are taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strings {
+    /// Those that hit the line that was used last may be taken together.
+    ByLine,
+    /// Each counts: a policy, a prefetcher or the delay of prefetched lines depends on each touch.
+    ByReference,
+}
+
+/// A cache and its prefetchers.
 struct CacheLevel {
     cache: PolicyCache,
-    prefetcher: Prefetcher,
+    prefetching: Prefetching,
 }
 
 /// The levels that belong to one thread.
@@ -67,9 +83,25 @@ struct Touch {
     store: bool,
 }
 
+impl Strings {
+    fn of(levels: &Levels) -> Strings {
+        let strides = |geometry: &Geometry| geometry.prefetch.has(Prefetch::Stride);
+        let outer = levels.outer.iter().map(|outer| &outer.geometry);
+        let counts = |geometry: Geometry| geometry.policy.repeats == Repeats::Count;
+        let data = levels.data;
+        let first = data.prefetch.has(Prefetch::Streamer) || data.prefetch.late_touches > 0;
+        if first || counts(data) || levels.data_tlb.is_some_and(counts) || outer.chain([&data]).any(strides) {
+            Strings::ByReference
+        } else {
+            Strings::ByLine
+        }
+    }
+}
+
 impl CacheLevel {
     fn new(geometry: Geometry) -> CacheLevel {
-        CacheLevel { cache: PolicyCache::new(geometry), prefetcher: Prefetcher::new(geometry.prefetch) }
+        let prefetching = Prefetching::new(geometry.prefetch, geometry.line_bytes);
+        CacheLevel { cache: PolicyCache::new(geometry), prefetching }
     }
 }
 
@@ -112,8 +144,24 @@ impl Refined {
             groups: Vec::new(),
             free: Vec::new(),
             shared: outer(levels, Sharing::AllThreads),
+            strings: Strings::of(levels),
             counts: Counts::default(),
+            traffic: Traffic::default(),
+            wanted: Vec::new(),
         })
+    }
+
+    /// Also reports lines that moved in [`Counts`]: [`Counts::traffic`] and
+    /// [`Counts::write_backs`]. They are exact for a full stream.
+    #[must_use]
+    pub fn counting_traffic(mut self) -> Refined {
+        self.counts.traffic = Some(Traffic::default());
+        self
+    }
+
+    /// The lines that moved between levels so far; dirty ones are exact for a full stream.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic
     }
 
     /// Takes records of one thread, in program order.
@@ -147,7 +195,12 @@ impl Refined {
 
     /// The counts so far. Cost: a copy of the tables.
     pub fn counts(&self) -> Counts {
-        self.counts.clone().trimmed()
+        let mut counts = self.counts.clone().trimmed();
+        if counts.traffic.is_some() {
+            counts.traffic = Some(self.traffic);
+            counts.write_backs = Some(self.traffic.dirty_out());
+        }
+        counts
     }
 
     fn record(&mut self, core: usize, record: &Record) {
@@ -162,7 +215,7 @@ impl Refined {
             Step::Whole(site, complex) => {
                 at(&mut self.counts.complex, site).execute(&complex);
                 let layout = self.layout;
-                if self.trains(core) {
+                if self.strings == Strings::ByReference {
                     return complex.references(&layout, |address, size_bytes, access| {
                         self.stretch(core, site, &[(address, size_bytes, access)], 1);
                     });
@@ -173,13 +226,6 @@ impl Refined {
                 });
             }
         }
-    }
-
-    /// Whether a prefetcher of the core learns from addresses, and not only from lines.
-    fn trains(&self, core: usize) -> bool {
-        let own = &self.cores[core];
-        let outer = own.outer.iter().chain(&self.shared).flatten();
-        outer.chain([&own.data]).any(|level| matches!(level.prefetcher, Prefetcher::Stride(_)))
     }
 
     /// Counts `references`, each of which lies in one line, made `times` times in turn. Once all of
@@ -281,117 +327,6 @@ impl Refined {
         }
     }
 
-    /// Takes one line through the levels, and then the lines that their prefetchers fetch.
-    fn touch(&mut self, touch: Touch, missed: &mut [bool; CACHES_MAX]) {
-        // First the line itself is entered, from the level that has it inwards.
-        let reached = self.bring(touch, 0);
-        let levels = self.levels.outer.len() + 1;
-        missed[..reached.min(levels)].fill(true);
-        // Then the prefetchers of the levels that were reached choose their lines; all choose
-        // before any of them fetches.
-        let mut wanted = [None; CACHES_MAX];
-        for (number, wanted) in wanted.iter_mut().enumerate().take(levels.min(reached + 1)) {
-            let level = self.level(touch.core, touch.side, number);
-            let line_bytes = u64::from(level.cache.geometry.line_bytes);
-            *wanted = match level.prefetcher {
-                Prefetcher::None => None,
-                Prefetcher::NextLine if number == reached => None,
-                Prefetcher::NextLine => (touch.address & !(line_bytes - 1)).checked_add(line_bytes),
-                Prefetcher::Stride(_) if touch.side == Side::Instruction => None,
-                Prefetcher::Stride(_) => level.prefetcher.train(touch.site, touch.address),
-            };
-        }
-        for (number, address) in wanted.into_iter().enumerate() {
-            let Some(address) = address else { continue };
-            if (address ^ touch.address) < PREFETCH_PAGE_BYTES {
-                self.prefetch(Touch { address, store: false, ..touch }, number);
-            }
-        }
-    }
-
-    /// Fetches a line into level `number` if the level lacks it.
-    fn prefetch(&mut self, touch: Touch, number: usize) {
-        let cache = &self.level(touch.core, touch.side, number).cache;
-        if !cache.holds(cache.line(touch.address)) {
-            self.bring(touch, number);
-        }
-    }
-
-    fn level(&mut self, core: usize, side: Side, number: usize) -> &mut CacheLevel {
-        let core = &mut self.cores[core];
-        match (number.checked_sub(1), side) {
-            (None, Side::Data) => &mut core.data,
-            (None, Side::Instruction) => core.instruction.as_mut().expect("fetches need a first level"),
-            (Some(outer), _) => {
-                core.outer[outer].as_mut().or(self.shared[outer].as_mut()).expect("of one or of all")
-            }
-        }
-    }
-
-    fn inclusion(&self, number: usize) -> Option<Inclusion> {
-        Some(self.levels.outer.get(number.checked_sub(1)?)?.inclusion)
-    }
-
-    /// Brings a line into level `from`. Returns the level that had it, or the number of levels.
-    fn bring(&mut self, touch: Touch, from: usize) -> usize {
-        let levels = self.levels.outer.len() + 1;
-        let mut enters = [false; CACHES_MAX];
-        let mut store = touch.store;
-        let mut reached = from;
-        while reached < levels {
-            let cache = &mut self.level(touch.core, touch.side, reached).cache;
-            let line = cache.line(touch.address);
-            let geometry = cache.geometry;
-            // An exclusive level gives its line away instead of keeping it.
-            let moves = reached > from && self.inclusion(reached) == Some(Inclusion::Exclusive);
-            let cache = &mut self.level(touch.core, touch.side, reached).cache;
-            if if moves { cache.remove(line) } else { cache.touch(line) } {
-                break;
-            }
-            // Behind a level that the line enters, a store counts as a fill.
-            store &= geometry.store_miss == StoreMiss::Bypass;
-            enters[reached] = !(moves || store);
-            reached += 1;
-        }
-        // Levels are entered from the outside inwards, so that inclusion holds at each step.
-        for number in (from..reached).rev().filter(|&number| enters[number]) {
-            self.enter(touch.core, touch.side, number, touch.address);
-        }
-        reached
-    }
-
-    /// Enters a missing line. The line that is replaced leaves the levels inside, or enters the
-    /// level outside.
-    fn enter(&mut self, core: usize, side: Side, number: usize, address: u64) {
-        let cache = &mut self.level(core, side, number).cache;
-        let line = cache.line(address);
-        let Some(victim) = cache.fill(line) else { return };
-        let (victim, line_bytes) = (cache.address(victim), u64::from(cache.geometry.line_bytes));
-        if self.inclusion(number) == Some(Inclusion::Inclusive) {
-            self.invalidate(core, number, victim, line_bytes);
-        }
-        if self.inclusion(number + 1) == Some(Inclusion::Exclusive) {
-            let outside = &mut self.level(core, side, number + 1).cache;
-            let line = outside.line(victim);
-            if !outside.touch(line) {
-                self.enter(core, side, number + 1, victim);
-            }
-        }
-    }
-
-    /// Removes `line_bytes` at `address` from the levels inside `number`: from those of the core,
-    /// or of all cores that share the level, and from shared ones.
-    fn invalidate(&mut self, core: usize, number: usize, address: u64, line_bytes: u64) {
-        let shared = self.levels.outer[number - 1].sharing == Sharing::AllThreads;
-        for (_, one) in self.cores.iter_mut().enumerate().filter(|(other, _)| shared || *other == core) {
-            let first = one.instruction.iter_mut().chain([&mut one.data]);
-            let outer = one.outer[..number - 1].iter_mut().flatten();
-            first.chain(outer).for_each(|level| level.invalidate(address, line_bytes));
-        }
-        let shared = self.shared[..number - 1].iter_mut().flatten();
-        shared.for_each(|level| level.invalidate(address, line_bytes));
-    }
-
     /// The TLB levels that the base pages from `address` to `last` missed.
     fn pages(&mut self, core: usize, side: Side, address: u64, last: u64) -> [bool; TLBS_MAX] {
         let mut missed = [false; TLBS_MAX];
@@ -421,16 +356,6 @@ impl Refined {
             missed[1] = missed[0];
         }
         missed
-    }
-}
-
-impl CacheLevel {
-    fn invalidate(&mut self, address: u64, line_bytes: u64) {
-        let own_bytes = u64::from(self.cache.geometry.line_bytes);
-        for offset in (0..line_bytes).step_by(own_bytes as usize) {
-            let line = self.cache.line(address + offset);
-            self.cache.remove(line);
-        }
     }
 }
 

@@ -49,7 +49,7 @@ impl Buffers {
         // The size is part of the tag, because pages of two sizes may have one number.
         let (set, tag) =
             ((number % cache.geometry.sets) as usize, number << 6 | u64::from(size.trailing_zeros()));
-        if cache.touch_tag(set, tag) {
+        if cache.touch_tag(set, tag).is_some() {
             return Translation::Hit;
         }
         cache.fill_tag(set, tag);
