@@ -1,8 +1,8 @@
 //! Every point by every model: the simulations, as steps of the journal.
 
 use super::kernel::Kernel;
-use super::points::{Moved, Point, LINKS};
-use super::processor::{Model, Processor, BLOCK, CACHEGRIND, DESCRIBED, LRU, MODELS};
+use super::points::{Moved, Point, LINKS, PRODUCT};
+use super::processor::{Model, Processor, CACHEGRIND, MODELS};
 use super::product::Product;
 use super::slice::{moved, replayed_millions, Extent};
 use super::stencil::Stencil;
@@ -13,9 +13,6 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
-
-/// The matrix-vector product's name in the table of points.
-pub(super) const PRODUCT: &str = "mvm";
 
 /// How far arrays begin from each other's place in a page, by layout.
 const APART_BYTES: [u64; 4] = [0, 64, 1088, 2112];
@@ -39,7 +36,8 @@ impl Simulated {
 
     /// The least and the most bytes of a link among the layouts.
     pub(super) fn range(&self, link: usize) -> Option<(f64, f64)> {
-        let totals: Vec<f64> = self.layouts.iter().filter_map(|links| links[link]).map(Moved::total).collect();
+        let totals: Vec<f64> =
+            self.layouts.iter().filter_map(|links| links[link]).map(Moved::total).collect();
         let least = totals.iter().copied().min_by(f64::total_cmp)?;
         Some((least, totals.iter().copied().max_by(f64::total_cmp)?))
     }
@@ -51,14 +49,28 @@ pub(super) struct Plan {
     extent: Extent,
     /// Layouts of stencils and streams.
     layouts: usize,
+    /// Of stencils, every so many.
+    every: usize,
 }
 
 impl Plan {
     pub(super) fn of(effort: Effort) -> Plan {
+        let extent = |middle_pieces, fillings| Extent { middle_pieces, middle_bytes: 4 << 20, fillings };
         match effort {
-            Effort::Quick => Plan { extent: Extent { middle_pieces: 4, middle_bytes: 4 << 20 }, layouts: 1 },
-            Effort::Full => Plan { extent: Extent { middle_pieces: 8, middle_bytes: 8 << 20 }, layouts: 4 },
+            Effort::Quick => Plan { extent: extent(2, 1), layouts: 1, every: 2 },
+            Effort::Full => Plan { extent: extent(4, 2), layouts: 3, every: 1 },
         }
+    }
+
+    /// The points that are simulated: of the stencils every so many in the order of the table.
+    pub(super) fn points(&self, points: Vec<Point>) -> Vec<Point> {
+        let stencil = |point: &Point| point.kernel != PRODUCT && !point.is_stream();
+        let mut number = 0;
+        let taken = |point: &Point| {
+            number += usize::from(stencil(point));
+            !stencil(point) || (number - 1).is_multiple_of(self.every)
+        };
+        points.into_iter().filter(taken).collect()
     }
 
     /// Layouts of a point by a model. Random pages decide the product, whose vector has few of
@@ -86,7 +98,8 @@ pub(super) fn kernel(point: &Point, layout: usize) -> Result<Box<dyn Kernel>> {
         return Ok(Box::new(streams));
     }
     let stencil = Stencil::named(&point.kernel, point.n, vector, apart);
-    let stencil = stencil.with_context(|| format!("no kernel {} of size {} is known", point.kernel, point.n))?;
+    let stencil =
+        stencil.with_context(|| format!("no kernel {} of size {} is known", point.kernel, point.n))?;
     Ok(Box::new(stencil))
 }
 
@@ -103,22 +116,14 @@ fn tables(points: &[Point]) -> Vec<(String, Vec<&Point>)> {
     tables
 }
 
-/// Nanoseconds that an update takes, on one of two cores.
-fn update_ns(model: &Model) -> f64 {
-    match model.name {
-        DESCRIBED | BLOCK => 60.0,
-        LRU => 30.0,
-        _ => 25.0,
-    }
-}
-
 fn seconds(points: &[&Point], model: &Model, plan: &Plan) -> Result<f64> {
     let mut seconds = 0.0;
-    for point in points {
-        let millions = replayed_millions(&*kernel(point, 0)?, &model.levels(point)?, plan.extent);
-        seconds += millions * update_ns(model) / 1e3 * plan.layouts(point, model) as f64;
+    for point in points.iter().filter(|point| (model.asked)(point)) {
+        let millions = replayed_millions(&*kernel(point, 0)?, &model.levels(point, 0)?, plan.extent);
+        seconds += millions * model.update_ns / 1e3 * plan.layouts(point, model) as f64;
     }
-    Ok(seconds)
+    // Two at a time.
+    Ok(seconds / 2.0)
 }
 
 /// Seconds that all simulations take.
@@ -142,7 +147,8 @@ pub(super) fn all_seconds(points: &[Point], plan: &Plan) -> Result<f64> {
 pub(super) fn simulate(points: &[Point], plan: &Plan, journal: &mut Journal) -> Result<Vec<Simulated>> {
     let mut all = Vec::new();
     for (table, points) in tables(points) {
-        for model in MODELS {
+        let asked = |model: &&Model| points.iter().any(|point| (model.asked)(point));
+        for model in MODELS.iter().filter(asked) {
             let step = format!("{table}, {}", model.name);
             all.extend(journal.step(&step, seconds(&points, model, plan)?, || replay(&points, model, plan))?);
         }
@@ -153,8 +159,11 @@ pub(super) fn simulate(points: &[Point], plan: &Plan, journal: &mut Journal) -> 
 /// One table by one model, on all CPUs, the largest sizes first.
 fn replay(points: &[&Point], model: &Model, plan: &Plan) -> Result<Vec<Simulated>> {
     let layouts = |point: &&Point| 0..plan.layouts(point, model);
-    let mut jobs: Vec<(&Point, usize)> =
-        points.iter().flat_map(|point| layouts(point).map(|layout| (*point, layout))).collect();
+    let mut jobs: Vec<(&Point, usize)> = points
+        .iter()
+        .filter(|point| (model.asked)(point))
+        .flat_map(|point| layouts(point).map(|layout| (*point, layout)))
+        .collect();
     jobs.sort_by_key(|(point, _)| std::cmp::Reverse(point.n));
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
@@ -186,7 +195,7 @@ fn replay(points: &[&Point], model: &Model, plan: &Plan) -> Result<Vec<Simulated
 /// link to memory.
 fn one(point: &Point, layout: usize, model: &Model, plan: &Plan) -> Result<[Option<Moved>; LINKS]> {
     let kernel = kernel(point, layout)?;
-    let links = moved(&*kernel, &model.levels(point)?, model.pages(layout), plan.extent)?;
+    let links = moved(&*kernel, &model.levels(point, layout)?, plan.extent)?;
     if model.name != CACHEGRIND {
         return Ok(links);
     }

@@ -11,7 +11,6 @@
 //! **Where arrays lie.** Each array has a mapping of its own, as large blocks of an allocator have:
 //! it begins [`ALIGNED_BYTES`] behind a page, and in other layouts each begins some bytes further.
 
-use super::pages::Pages;
 use event::{Record, RecordKind};
 
 /// Bytes of a line on every machine here.
@@ -32,9 +31,6 @@ pub(super) trait Kernel: Sync {
     fn rows(&self) -> usize;
     /// Appends the touches of a row of a piece.
     fn push(&self, piece: usize, row: usize, touches: &mut Touches);
-    /// The site whose lines are written, each in one go: whatever of them enters a level leaves it
-    /// dirty.
-    fn written(&self) -> Option<u32>;
     /// Updates of a piece, in the source's unit.
     fn updates(&self) -> u64;
     /// Bytes of memory that a piece uses for the first time in its sweep.
@@ -56,17 +52,13 @@ pub(super) fn bases(sizes_bytes: &[u64], apart_bytes: u64) -> Vec<u64> {
     bases
 }
 
-/// Touches as records, at physical addresses.
+/// Touches as records.
+#[derive(Default)]
 pub(super) struct Touches {
     records: Vec<Record>,
-    pages: Pages,
 }
 
 impl Touches {
-    pub(super) fn new(pages: Pages) -> Touches {
-        Touches { records: Vec::new(), pages }
-    }
-
     /// Reads the lines from one byte to another.
     #[inline]
     pub(super) fn load(&mut self, site: u32, first: u64, last: u64) {
@@ -84,8 +76,7 @@ impl Touches {
     fn lines(&mut self, kind: RecordKind, site: u32, first: u64, last: u64) {
         let mut line = first & !(LINE_BYTES - 1);
         while line <= last {
-            let address = self.pages.physical(line);
-            self.records.extend(Record::new(kind, ELEMENT_BYTES as u32, site, address));
+            self.records.extend(Record::new(kind, ELEMENT_BYTES as u32, site, line));
             line += LINE_BYTES;
         }
     }
@@ -125,7 +116,8 @@ pub(super) mod tests {
 
     /// Lines of a touch, and whether it writes.
     pub(crate) fn shown(touches: &Touches) -> Vec<(u64, bool)> {
-        let shown = |record: &Record| (record.address / LINE_BYTES, record.code().kind() == RecordKind::Store);
+        let shown =
+            |record: &Record| (record.address / LINE_BYTES, record.code().kind() == RecordKind::Store);
         touches.records().iter().map(shown).collect()
     }
 
@@ -140,7 +132,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_reference_touches_each_of_its_lines() {
-        let mut touches = Touches::new(Pages::Contiguous);
+        let mut touches = Touches::default();
         touches.load(0, 60, 67);
         touches.store(1, 128, 135);
         assert_eq!(shown(&touches), [(0, false), (1, false), (2, true)]);

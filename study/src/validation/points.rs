@@ -10,13 +10,19 @@ use serde::{Deserialize, Serialize};
 /// The table that ships.
 const TABLE: &str = include_str!("points.csv");
 
-const COLUMNS: &str = "id,source,machine,kernel,n,threads,prefetchers,l1l2_load,l1l2_evict,l2l3_load,l2l3_evict,\
+const COLUMNS: &str =
+    "id,source,machine,kernel,n,threads,prefetchers,l1l2_load,l1l2_evict,l2l3_load,l2l3_evict,\
                        l3mem_load,l3mem_evict,pycachesim_l1l2,pycachesim_l2l3,pycachesim_l3mem";
 
 /// The links between levels: L1 and L2, L2 and L3, L3 and memory.
 pub(super) const LINKS: usize = 3;
 /// Their names, from the core outwards.
 pub(super) const LINK_NAMES: [&str; LINKS] = ["L1-L2", "L2-L3", "L3-memory"];
+
+/// The matrix-vector product's name.
+pub(super) const PRODUCT: &str = "mvm";
+/// How the names of streams begin.
+const STREAMS: &str = "likwid-bench";
 
 /// Bytes per update on a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -81,6 +87,23 @@ impl Point {
     /// Whether prefetchers ran, as far as anyone says.
     pub(super) fn prefetched(&self) -> bool {
         matches!(self.prefetchers, Prefetchers::On | Prefetchers::SetUp)
+    }
+
+    /// Whether its load and evict are each half of a sum, as that machine's counters give it.
+    pub(super) fn shows_sums_alone(&self) -> bool {
+        self.machine == "Zen_EPYC-7451"
+    }
+
+    /// Whether it is a stream over arrays that no cache holds.
+    pub(super) fn is_stream(&self) -> bool {
+        self.kernel.starts_with(STREAMS)
+    }
+
+    /// Why its errors do not count, by what the source says of its figures and not by the errors.
+    pub(super) fn left_out(&self) -> Option<&'static str> {
+        (self.kernel == PRODUCT && self.n < 400).then_some(
+            "start-up and tails are inside the counted region, so that figures below n = 400 are rough",
+        )
     }
 }
 

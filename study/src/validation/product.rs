@@ -54,10 +54,6 @@ impl Kernel for Product {
         touches.store(SITE_Y, sum, sum + ELEMENT_BYTES - 1);
     }
 
-    fn written(&self) -> Option<u32> {
-        Some(SITE_Y)
-    }
-
     fn updates(&self) -> u64 {
         self.n
     }
@@ -74,14 +70,13 @@ impl Kernel for Product {
 #[cfg(test)]
 mod tests {
     use super::super::kernel::tests::shown;
-    use super::super::pages::Pages;
     use super::*;
 
     #[test]
     fn a_row_is_read_beside_the_vector() {
         let product = Product::new(8, 4, 4, 0);
         assert_eq!((product.pieces(), product.updates()), (2, 8));
-        let mut touches = Touches::new(Pages::Contiguous);
+        let mut touches = Touches::default();
         product.push(1, 0, &mut touches);
         // Arrays begin in the middle of a line, so a row's first half is the end of a line.
         let [a, x, y] = [product.base_a + 64, product.base_x, product.base_y].map(|base| base / 64);

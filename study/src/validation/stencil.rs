@@ -18,7 +18,7 @@ struct Reference {
     right: i64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Array {
     /// The array that is read.
     A,
@@ -57,12 +57,37 @@ struct Form {
 }
 
 const FORMS: &[Form] = &[
-    Form { name: "3D/r1/homogeneous/star/constant", radius: 1, shape: Shape::Star, weights: Weights::Constant },
-    Form { name: "3D/r3/homogeneous/star/constant", radius: 3, shape: Shape::Star, weights: Weights::Constant },
-    Form { name: "3D/r1/heterogeneous/star/variable", radius: 1, shape: Shape::Star, weights: Weights::ByPoint },
-    Form { name: "3D/r2/isotropic/star/variable", radius: 2, shape: Shape::Star, weights: Weights::ByDistance },
+    Form {
+        name: "3D/r1/homogeneous/star/constant",
+        radius: 1,
+        shape: Shape::Star,
+        weights: Weights::Constant,
+    },
+    Form {
+        name: "3D/r3/homogeneous/star/constant",
+        radius: 3,
+        shape: Shape::Star,
+        weights: Weights::Constant,
+    },
+    Form {
+        name: "3D/r1/heterogeneous/star/variable",
+        radius: 1,
+        shape: Shape::Star,
+        weights: Weights::ByPoint,
+    },
+    Form {
+        name: "3D/r2/isotropic/star/variable",
+        radius: 2,
+        shape: Shape::Star,
+        weights: Weights::ByDistance,
+    },
     Form { name: "3D/r1/homogeneous/box/variable", radius: 1, shape: Shape::Box, weights: Weights::One },
-    Form { name: "3D/r1/heterogeneous/box/constant", radius: 1, shape: Shape::Box, weights: Weights::Constant },
+    Form {
+        name: "3D/r1/heterogeneous/box/constant",
+        radius: 1,
+        shape: Shape::Box,
+        weights: Weights::Constant,
+    },
 ];
 
 /// A stencil of one size.
@@ -95,6 +120,21 @@ impl Stencil {
             let (base_a, base_b, base_w) = (bases[0], bases[1], bases[2]);
             Stencil { n, radius, vector, references: references(form), weights, base_a, base_b, base_w }
         })
+    }
+
+    /// The sizes of a cube up to which a cache keeps rows, and planes, from one use to the next.
+    ///
+    /// Between two uses of a row the loop goes over one row of every reference; between two uses of
+    /// a plane, over as many planes of `a` as the stencil is thick, and over one of `b` and of each
+    /// coefficient.
+    pub(super) fn layers(&self, cache_bytes: u64) -> (f64, f64) {
+        let mut rows: Vec<(Array, i64, i64)> =
+            self.references.iter().map(|one| (one.array, one.plane, one.row)).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        let planes = 2 * self.radius + 2 + self.weights;
+        let elements = cache_bytes as f64 / ELEMENT_BYTES as f64;
+        (elements / (rows.len() + 1) as f64, (elements / planes as f64).sqrt())
     }
 
     /// The byte of an element of the array that begins at `base`.
@@ -184,10 +224,6 @@ impl Kernel for Stencil {
         }
     }
 
-    fn written(&self) -> Option<u32> {
-        Some(self.references.len() as u32)
-    }
-
     fn updates(&self) -> u64 {
         (self.n - 2 * self.radius).pow(2)
     }
@@ -204,7 +240,6 @@ impl Kernel for Stencil {
 #[cfg(test)]
 mod tests {
     use super::super::kernel::tests::shown;
-    use super::super::pages::Pages;
     use super::*;
 
     #[test]
@@ -226,10 +261,23 @@ mod tests {
     }
 
     #[test]
+    fn layers_of_a_star_are_six_rows_and_four_planes() {
+        let star = Stencil::named("3D/r1/homogeneous/star/constant", 10, 4, 0).unwrap();
+        let (rows, planes) = star.layers(48 << 10);
+        assert!((rows - 1024.0).abs() < 1e-9, "{rows}");
+        assert!((star.layers(32 << 20).1 - 1024.0).abs() < 1e-9, "{planes}");
+        let boxed = Stencil::named("3D/r1/homogeneous/box/variable", 10, 4, 0).unwrap();
+        assert!(
+            (boxed.layers(88 << 10).0 - 1024.0).abs() < 1e-9,
+            "nine rows, a coefficient's and the stored"
+        );
+    }
+
+    #[test]
     fn a_step_touches_the_seven_points_and_the_stored_line() {
         // Rows of 64 elements are eight lines; arrays begin in the middle of a line.
         let stencil = Stencil::named("3D/r1/homogeneous/star/constant", 64, 4, 0).unwrap();
-        let mut touches = Touches::new(Pages::Contiguous);
+        let mut touches = Touches::default();
         stencil.push(0, 0, &mut touches);
         // Elements 1 to 3, the first step, lie in the line's second half, as their neighbours 0 and
         // 2 do; neighbour 4 lies in the next line.
