@@ -172,6 +172,7 @@ fn reports(bench: &Bench) -> Vec<(&'static str, Value)> {
         "--curves ",
         "--follow-children --huge-pages 2M ",
         "--machine cachegrind --by library ",
+        "--write-backs --l2 1M,8,64,streamer+adjacent-line,late:8 --l3 8M,16,64,exclusive,slices:0x1b5f575440 ",
         "--compare-native ",
     ] {
         found.push(("cache", run(&format!("cache {options}--format json -o OUT -- {program}"))));

@@ -291,6 +291,18 @@ fn machines_that_are_not_plain_miss_what_their_twin_misses() {
         ("zen4-victim", &[("l1d", "8K,4,64,plru"), ("l2", "32K,8,64"), ("l3", "64K,16,64")]),
         ("cortex-a53", &[("l1d", "8K,4,64"), ("l2", "64K,16,64,fifo,next-line")]),
         ("cachegrind", &[("l2", "64K,16,64,stride")]),
+        (
+            "cachegrind",
+            &[("l1d", "12K,12,64,lru_plru4"), ("l2", "64K,16,64,QLRU_H00_M1_R0_U1,streamer,late:8")],
+        ),
+        (
+            "zen4",
+            &[
+                ("l2", "32K,8,64,adjacent-line"),
+                ("l3", "64K,16,64,duel:QLRU_H11_M1_R1_U2:QLRU_H11_MR161_R1_U2:16,slices:0x1b5f575440"),
+            ],
+        ),
+        ("zen4", &[("l1d", "4K,4,64,QLRU_H11_M1_R0_U0")]),
     ];
     for (name, overrides) in machines {
         let mut machine = Machine::preset(name).expect("a preset");

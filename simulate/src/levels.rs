@@ -121,6 +121,13 @@ impl Levels {
             && self.pages == Pages::Virtual
     }
 
+    /// Whether one of the caches has a prefetcher.
+    pub fn prefetches(&self) -> bool {
+        let first = [self.instruction, Some(self.data)].into_iter().flatten();
+        let outer = self.outer.iter().map(|outer| outer.geometry);
+        first.chain(outer).any(|geometry| !geometry.prefetch.is_none())
+    }
+
     /// Whether the levels can be simulated.
     ///
     /// # Errors

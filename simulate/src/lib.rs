@@ -114,7 +114,8 @@ pub use policy::{Policy, POLICIES};
 pub use predict::{Gshare, NamedPredictor, Outcome, Perceptron, Prediction, Predictor, PREDICTORS};
 pub use refined::Refined;
 pub use report::{
-    BlockMisses, Counts, LevelTraffic, Misses, References, SiteMisses, Totals, Traffic, CACHES_MAX, TLBS_MAX,
+    BlockMisses, Counts, LevelTraffic, Misses, Prefetched, References, SiteMisses, Totals, Traffic,
+    CACHES_MAX, TLBS_MAX,
 };
 pub use simulator::Simulator;
 

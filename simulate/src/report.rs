@@ -98,11 +98,24 @@ pub struct Counts {
     /// Dirty lines that each cache level gave up, if that was requested. They are exact for a full
     /// stream only.
     pub write_backs: Option<[u64; CACHES_MAX]>,
-    /// Lines that moved between levels, if that was requested of refined levels. Dirty lines are
-    /// exact for a full stream only.
+    /// Lines that prefetchers fetched into each level, if one of the levels has a prefetcher. The
+    /// first level is that of data and that of instructions together.
+    pub prefetched: Option<[Prefetched; CACHES_MAX]>,
+    /// Lines that moved between levels, if that was requested of refined levels. Exact for a full
+    /// stream only.
     pub traffic: Option<Traffic>,
     /// Records that could not be read (0 in a healthy stream).
     pub damaged: u64,
+}
+
+/// Lines of a level that no reference had asked for when they were fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prefetched {
+    /// Lines that entered because a prefetcher of any level wanted them. Misses do not count them.
+    pub lines: u64,
+    /// Hits of lines that had not arrived (see
+    /// [`Prefetchers::late_touches`](crate::Prefetchers::late_touches)). Misses do not count them.
+    pub late: u64,
 }
 
 /// Lines that one level got and gave, each as long as the level's own lines.
@@ -153,6 +166,15 @@ impl LevelTraffic {
 }
 
 impl Traffic {
+    /// What prefetchers did, level by level.
+    pub fn prefetched(&self) -> [Prefetched; CACHES_MAX] {
+        let of = |level: &LevelTraffic| Prefetched { lines: level.prefetched_in, late: level.late };
+        let mut levels = self.levels.each_ref().map(of);
+        levels[0].lines += self.instruction.prefetched_in;
+        levels[0].late += self.instruction.late;
+        levels
+    }
+
     /// Adds what was counted elsewhere.
     pub fn add(&mut self, other: &Traffic) {
         self.levels.iter_mut().zip(&other.levels).for_each(|(to, from)| to.add(from));
@@ -180,6 +202,13 @@ impl Counts {
         each(&mut self.complex, &other.complex, &site, References::add);
         if let Some(more) = &other.write_backs {
             sum(self.write_backs.get_or_insert_default(), more);
+        }
+        if let Some(more) = &other.prefetched {
+            let own = self.prefetched.get_or_insert_default();
+            own.iter_mut().zip(more).for_each(|(to, from)| {
+                to.lines += from.lines;
+                to.late += from.late;
+            });
         }
         if let Some(more) = &other.traffic {
             self.traffic.get_or_insert_default().add(more);

@@ -144,6 +144,7 @@ impl Tally {
             blocks: (0..self.len(&[FETCHES])).map(block).collect(),
             complex: self.complex.clone(),
             write_backs: None,
+            prefetched: None,
             traffic: None,
             damaged: self.damaged,
         };

@@ -104,6 +104,7 @@ fn simulation(options: &Cache, plan: &Plan) -> Value {
     json!({
         "stream": plan.stream.why,
         "huge_pages": options.hierarchy.huge_pages,
+        "pages": options.hierarchy.pages,
         "predictor": options.branches.then_some(&options.predictor),
     })
 }

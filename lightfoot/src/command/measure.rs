@@ -105,6 +105,8 @@ impl Simulated<'_> {
     fn describe(&self, report: &mut Report) {
         report.null_reasons.extend(self.hierarchy.null_reasons());
         report.write_backs = self.hierarchy.write_backs(&self.counts);
+        report.prefetched = self.hierarchy.prefetched(&self.counts);
+        report.traffic = self.hierarchy.traffic(&self.counts);
         report.curve = self.curve.clone();
         report.conditional_branches = self.predicted.as_ref().map(|predicted| predicted.resolved);
         let wrong = report.totals.misses.and_then(|misses| misses.branch_mispredictions);
@@ -408,6 +410,8 @@ fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
         totals: Default::default(),
         cycles: None,
         write_backs: None,
+        prefetched: None,
+        traffic: None,
         conditional_branches: None,
         curve: None,
         null_reasons: BTreeMap::new(),

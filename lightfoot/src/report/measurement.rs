@@ -8,6 +8,7 @@ use super::process::ProcessRow;
 use super::row::{function_row, library_row, Row};
 use crate::cli::{By, Rep};
 use crate::run::estimate::Estimate;
+use crate::run::hierarchy::{Prefetched, Traffic};
 use crate::run::tally::{Counts, Tally};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -56,6 +57,12 @@ pub struct Report {
     pub cycles: Option<Estimate>,
     /// For `cache`: dirty lines that each level gave up.
     pub write_backs: Option<BTreeMap<String, u64>>,
+    /// For `cache` of a machine with prefetchers: lines that they fetched into each level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetched: Option<BTreeMap<String, Prefetched>>,
+    /// For `cache --write-backs` of a machine that is not plain: lines that moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<BTreeMap<String, Traffic>>,
     /// For `cache`: conditional branches that were predicted.
     pub conditional_branches: Option<u64>,
     /// For `cache`: data misses of caches of other sizes, if requested.

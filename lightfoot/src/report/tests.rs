@@ -41,6 +41,8 @@ pub(crate) fn count_report() -> Report {
         totals,
         cycles: None,
         write_backs: None,
+        prefetched: None,
+        traffic: None,
         conditional_branches: None,
         curve: None,
         null_reasons: BTreeMap::from([("slowdown".into(), "not measured".into())]),

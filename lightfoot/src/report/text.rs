@@ -9,6 +9,7 @@ use super::metric::{short, Kind, Metric, CACHE_METRICS, COUNT_METRICS, L1D};
 use super::process::ProcessRow;
 use super::row::{Frame, Row};
 use crate::cli::By;
+use crate::run::hierarchy::{Prefetched, Traffic};
 use crate::run::tally::Counts;
 use present::number::{brief, compact, grouped, percent, rate, seconds};
 use present::terminal::{beside, middle_cut, printable, Page};
@@ -80,6 +81,23 @@ fn beside_the_rows(report: &Report) -> String {
             .collect();
         out += &format!("  {:<16} {}\n", "write-backs", levels.join(", "));
     }
+    if let Some(traffic) = &report.traffic {
+        let level = |(level, lines): (&String, &Traffic)| {
+            let out = grouped(lines.dirty_out + lines.clean_out);
+            format!("{} {} in, {out} out", level.to_uppercase(), grouped(lines.lines_in))
+        };
+        let levels: Vec<String> = traffic.iter().map(level).collect();
+        out += &format!("  {:<16} {}\n", "lines moved", levels.join("; "));
+    }
+    if let Some(prefetched) = &report.prefetched {
+        let level = |(level, lines): (&String, &Prefetched)| {
+            let late =
+                if lines.late > 0 { format!(" ({} late)", grouped(lines.late)) } else { String::new() };
+            format!("{} {}{late}", level.to_uppercase(), grouped(lines.lines))
+        };
+        let levels: Vec<String> = prefetched.iter().map(level).collect();
+        out += &format!("  {:<16} {}\n", "prefetched lines", levels.join(", "));
+    }
     if let Some(cycles) = &report.cycles {
         out += &format!("  {:<16} {}\n", "cycles", grouped(cycles.total));
         // Lines break between two terms, never inside one.
@@ -94,8 +112,11 @@ fn beside_the_rows(report: &Report) -> String {
 fn behaviour(report: &Report) -> String {
     let text = |value: &serde_json::Value, field: &str| value[field].as_str().map(str::to_owned);
     let levels = report.machine["cache"].as_array().into_iter().flatten().filter_map(|cache| {
-        let words: Vec<String> =
+        let mut words: Vec<String> =
             ["replacement", "inclusion", "prefetch"].iter().filter_map(|field| text(cache, field)).collect();
+        words.extend(cache["prefetch_late_touches"].as_u64().map(|touches| format!("late:{touches}")));
+        let masks = cache["slice_masks"].as_array();
+        words.extend(masks.map(|masks| format!("in {} slices", 1u64 << masks.len())));
         let kind = match cache["kind"].as_str() {
             Some("data") => "D",
             Some("instruction") => "I",
@@ -105,7 +126,9 @@ fn behaviour(report: &Report) -> String {
     });
     let simulation = &report.machine["simulation"];
     let pages = simulation["huge_pages"].as_array().into_iter().flatten().filter_map(|pages| pages.as_str());
-    let pages = pages.map(|pages| format!("pages {pages}"));
+    let placed = text(simulation, "pages").filter(|pages| pages != "virtual");
+    let pages =
+        pages.map(|pages| format!("pages {pages}")).chain(placed.map(|pages| format!("pages {pages}")));
     let predictor = text(simulation, "predictor").map(|name| format!("branches {name}"));
     let parts: Vec<String> = levels.chain(pages).chain(predictor).collect();
     if parts.is_empty() {

@@ -11,8 +11,31 @@ use crate::run::estimate::{estimate, Estimate};
 use crate::run::tally::{Attribution, Misses, Part};
 use anyhow::Result;
 use machine::Machine;
+use serde::Serialize;
 use simulate::{CycleModel, Levels, Modelled, PageRange};
 use std::collections::BTreeMap;
+
+/// What prefetchers brought into a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Prefetched {
+    /// Lines that entered although no reference had asked for them.
+    pub lines: u64,
+    /// References that found their line on its way.
+    pub late: u64,
+}
+
+/// Lines that moved into and out of a level; of a first level, the one of data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// Lines that entered.
+    pub lines_in: u64,
+    /// Lines that an inner level found here.
+    pub supplied: u64,
+    /// Changed lines that left.
+    pub dirty_out: u64,
+    /// Unchanged lines that moved to an exclusive level.
+    pub clean_out: u64,
+}
 
 /// A machine with its simulated levels.
 #[derive(Clone, Debug)]
@@ -42,7 +65,7 @@ impl Hierarchy {
             }
         }
         let ranges = options.huge_pages.iter().map(|text| huge_pages(text)).collect::<Result<Vec<_>>>()?;
-        Hierarchy::with_large_pages(machine, ranges)
+        Hierarchy::with_pages(machine, ranges, random_pages(&options.pages)?)
     }
 
     /// The machine that the options name; an error if its levels are not plain.
@@ -53,8 +76,8 @@ impl Hierarchy {
         let hierarchy = Hierarchy::new(options)?;
         if !hierarchy.levels.is_plain() {
             anyhow::bail!(
-                "machine {} has a replacement other than lru, inclusion, prefetchers or huge pages, which only \
-                 'lightfoot cache' simulates: choose one without them",
+                "machine {} has a replacement other than lru, inclusion, prefetchers, slices, huge pages or pages \
+                 at random, which only 'lightfoot cache' simulates: choose one without them",
                 hierarchy.machine.name
             );
         }
@@ -66,13 +89,21 @@ impl Hierarchy {
     /// # Errors
     /// When it cannot be simulated.
     pub fn of(machine: Machine) -> Result<Hierarchy> {
-        Hierarchy::with_large_pages(machine, Vec::new())
+        Hierarchy::with_pages(machine, Vec::new(), None)
     }
 
-    fn with_large_pages(machine: Machine, ranges: Vec<PageRange>) -> Result<Hierarchy> {
+    /// The levels of `machine` with large pages at `ranges`, and pages at random for a seed.
+    fn with_pages(machine: Machine, ranges: Vec<PageRange>, seed: Option<u64>) -> Result<Hierarchy> {
         let refused = |error| anyhow::anyhow!("machine {} cannot be simulated: {error}", machine.name);
         let modelled = Modelled::of(&machine).map_err(refused)?;
-        let modelled = modelled.map(|modelled| modelled.with_large_pages(&machine, ranges)).transpose();
+        let placed = |modelled: Modelled| {
+            let modelled = modelled.with_large_pages(&machine, ranges)?;
+            match seed {
+                Some(seed) => modelled.with_random_pages(&machine, seed),
+                None => Ok(modelled),
+            }
+        };
+        let modelled = modelled.map(placed).transpose();
         let Some(Modelled { levels, numbers, left_out }) = modelled.map_err(refused)? else {
             anyhow::bail!(
                 "machine {} has no first-level data cache to simulate: give one with --l1d",
@@ -160,6 +191,25 @@ impl Hierarchy {
         Some(self.numbers.iter().zip(counts).map(|(number, count)| (format!("l{number}"), count)).collect())
     }
 
+    /// Lines that prefetchers fetched into each level, by the machine's numbers of levels.
+    pub fn prefetched(&self, counts: &simulate::Counts) -> Option<BTreeMap<String, Prefetched>> {
+        let counts = counts.prefetched?;
+        let level = |(number, count): (&u8, simulate::Prefetched)| {
+            (format!("l{number}"), Prefetched { lines: count.lines, late: count.late })
+        };
+        Some(self.numbers.iter().zip(counts).map(level).collect())
+    }
+
+    /// Lines that moved into and out of each level, by the machine's numbers of levels.
+    pub fn traffic(&self, counts: &simulate::Counts) -> Option<BTreeMap<String, Traffic>> {
+        let levels = counts.traffic?.levels;
+        let level = |(number, count): (&u8, simulate::LevelTraffic)| {
+            let simulate::LevelTraffic { lines_in, supplied, dirty_out, clean_out, .. } = count;
+            (format!("l{number}"), Traffic { lines_in, supplied, dirty_out, clean_out })
+        };
+        Some(self.numbers.iter().zip(levels).map(level).collect())
+    }
+
     /// Estimated cycles by the machine's declared model; `None` if it declares none.
     pub fn cycles(
         &self,
@@ -208,6 +258,20 @@ fn huge_pages(text: &str) -> Result<PageRange> {
     Ok(range)
 }
 
+/// Reads where pages lie: the seed of `random:SEED`, `None` for `virtual`.
+fn random_pages(text: &str) -> Result<Option<u64>> {
+    if text == "virtual" {
+        return Ok(None);
+    }
+    let seed = text.strip_prefix("random:").and_then(|seed| seed.parse().ok());
+    seed.map(Some).ok_or_else(|| {
+        anyhow::anyhow!(
+            "--pages {text}: expected virtual, or random:SEED with a whole number from 0 to {}, such as random:1",
+            u64::MAX
+        )
+    })
+}
+
 /// The entries with misses, with their indices.
 fn counted<T: Default + PartialEq>(entries: &[T], misses: impl Fn(&T) -> Misses) -> Vec<(u32, Misses)> {
     let entries = entries.iter().enumerate().filter(|(_, entry)| **entry != T::default());
@@ -254,6 +318,19 @@ mod tests {
         assert_eq!(huge_pages("1G").unwrap().last, u64::MAX);
         for wrong in ["4K", "2M@", "2M@5", "2M@9-1", "2M@x-y", ""] {
             assert!(huge_pages(wrong).unwrap_err().to_string().starts_with("--huge-pages "), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn places_of_pages_are_read_or_refused() {
+        assert_eq!(random_pages("virtual").unwrap(), None);
+        assert_eq!(random_pages("random:7").unwrap(), Some(7));
+        for wrong in ["physical", "random", "random:", "random:-1", "random:x", ""] {
+            let error = random_pages(wrong).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("--pages {wrong}: expected virtual, or random:SEED")),
+                "{error}"
+            );
         }
     }
 

@@ -76,7 +76,8 @@ impl NaiveRefined {
 
     /// The counts so far. Complex references are not counted separately.
     pub fn counts(&self) -> Counts {
-        self.counts.clone().trimmed()
+        let prefetched = self.levels.prefetches().then(|| self.traffic.prefetched());
+        Counts { prefetched, ..self.counts.clone().trimmed() }
     }
 
     /// The lines that moved between levels so far.

@@ -200,6 +200,7 @@ impl Refined {
             counts.traffic = Some(self.traffic);
             counts.write_backs = Some(self.traffic.dirty_out());
         }
+        counts.prefetched = self.levels.prefetches().then(|| self.traffic.prefetched());
         counts
     }
 

@@ -109,8 +109,8 @@ pub(super) const VARIANTS: &[Variant] = &[
 ];
 
 fn fetch(levels: &mut Levels, prefetch: Prefetch) {
-    levels.data.prefetch = prefetch;
-    levels.outer[0].geometry.prefetch = prefetch;
+    levels.data = levels.data.with_prefetch(prefetch);
+    levels.outer[0].geometry = levels.outer[0].geometry.with_prefetch(prefetch);
 }
 
 /// As many bytes in another number of ways.

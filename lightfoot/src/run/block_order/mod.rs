@@ -274,6 +274,8 @@ fn inside(counts: &Counts) -> Counts {
         blocks: odd(&counts.blocks),
         complex: odd(&counts.complex),
         write_backs: None,
+        prefetched: None,
+        traffic: None,
         damaged: counts.damaged,
     }
 }
