@@ -55,10 +55,10 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn of(effort: Effort) -> Plan {
-        let extent = |middle_pieces, fillings| Extent { middle_pieces, middle_bytes: 4 << 20, fillings };
+        let extent = |middle_pieces| Extent { middle_pieces, middle_bytes: 4 << 20 };
         match effort {
-            Effort::Quick => Plan { extent: extent(2, 1), layouts: 1, every: 2 },
-            Effort::Full => Plan { extent: extent(4, 2), layouts: 3, every: 1 },
+            Effort::Quick => Plan { extent: extent(2), layouts: 1, every: 2 },
+            Effort::Full => Plan { extent: extent(4), layouts: 3, every: 1 },
         }
     }
 

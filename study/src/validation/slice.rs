@@ -19,9 +19,10 @@ pub(super) struct Extent {
     /// The least pieces in the middle of a sweep, and the least bytes that they use anew.
     pub(super) middle_pieces: usize,
     pub(super) middle_bytes: u64,
-    /// How often the sweeps before fill the largest level.
-    pub(super) fillings: u64,
 }
+
+/// How often the sweeps before a replay fill the levels.
+const FILLINGS: u64 = 2;
 
 /// The pieces of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +38,10 @@ struct Slice {
 impl Slice {
     fn of(kernel: &dyn Kernel, levels: &Levels, extent: Extent) -> Slice {
         let pieces = kernel.pieces();
-        let held_bytes = levels.outer.iter().map(|outer| outer.geometry.size_bytes()).max();
-        let filling = extent.fillings * (held_bytes.unwrap_or(0) + levels.data.size_bytes());
+        // A level of victims holds other lines than the levels inside, so that all sizes add up; sets
+        // fill unevenly where pages lie anywhere.
+        let held_bytes: u64 = levels.outer.iter().map(|outer| outer.geometry.size_bytes()).sum();
+        let filling = FILLINGS * (held_bytes + levels.data.size_bytes());
         let before = filling.div_ceil(kernel.piece_bytes()) as usize + kernel.reach() + 1;
         let middle = extent.middle_bytes.div_ceil(kernel.piece_bytes()) as usize;
         let middle = middle.max(extent.middle_pieces);
@@ -179,8 +182,8 @@ mod tests {
     use super::*;
     use simulate::{Geometry, Outer, Pages, Policy, Sharing};
 
-    const SMALL: Extent = Extent { middle_pieces: 4, middle_bytes: 1, fillings: 1 };
-    const WHOLE: Extent = Extent { middle_pieces: 1000, middle_bytes: 1, fillings: 2 };
+    const SMALL: Extent = Extent { middle_pieces: 4, middle_bytes: 1 };
+    const WHOLE: Extent = Extent { middle_pieces: 1000, middle_bytes: 1 };
 
     /// Levels of 4, 32 and 256 KiB: a cube of 60 elements is to them what one of 500 is to a
     /// processor.
