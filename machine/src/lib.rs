@@ -92,10 +92,13 @@
 //! | `xeon-dp` | 2.8 GHz Xeon DP with penalties | Athanasaki et al. 2006, Table 1 |
 //! | `cachegrind` | 32K/32K/8M, lines of 64 bytes | published comparisons; KCachegrind's costs |
 //! | `skylake-sp`, `ice-lake-sp`, `sapphire-rapids` | Intel server cores | Intel's manual |
+//! | `skylake-sp-victim` | its last level holds victims | Intel's notes |
+//! | `ice-lake-policies` | Core i5-1035G1 with measured policies | uops.info |
 //! | `granite-rapids` | Intel server core | CPUID of a Xeon 6; Intel's manual for the TLBs |
 //! | `zen4`, `zen4-victim` | AMD Zen 4; with a victim last level | CPUID of a Ryzen 7 7700X |
 //! | `zen5` | AMD Zen 5 | CPUID of family 1Ah |
 //! | `sandy-bridge` | inclusive last level, prefetchers | notes on Intel's manual |
+//! | `sandy-bridge-policies` | policies, slices, a streamer | nanoBench; Maurice et al. 2015 |
 //! | `cortex-a53` | Arm, first levels that replace at random | Arm DDI 0500 |
 //! | `m1` | Apple performance core, lines of 128 bytes | system report, measurements |
 //!

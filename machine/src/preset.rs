@@ -49,6 +49,8 @@ pub const PRESETS: &[Preset] = &[
         "The caches that Cachegrind is usually given: 32K/32K/8M, lines of 64 bytes, no TLB"
     ),
     preset!("skylake-sp", "Intel Skylake server core with the 1.375 MiB slices of a 28-core last level"),
+    preset!("skylake-sp-victim", "Intel Skylake server core whose 38.5 MiB last level holds the victims of the second"),
+    preset!("ice-lake-policies", "Intel Core i5-1035G1 (Ice Lake) with the replacement policies that uops.info measured"),
     preset!("ice-lake-sp", "Intel Ice Lake server core with the 1.5 MiB slices of a 40-core last level"),
     preset!(
         "sapphire-rapids",
@@ -64,6 +66,10 @@ pub const PRESETS: &[Preset] = &[
     preset!(
         "sandy-bridge",
         "Intel Sandy Bridge core with an inclusive 8 MiB last level, stride and next-line prefetchers"
+    ),
+    preset!(
+        "sandy-bridge-policies",
+        "Intel Sandy Bridge core with measured replacement policies, a last level in four slices, and a streamer"
     ),
     preset!("cortex-a53", "Arm Cortex-A53 with 32K/32K first levels that replace at random, and 512K"),
     preset!(

@@ -12,7 +12,8 @@
 
 use event::{Record, RecordKind};
 use lightfoot_simulate::{
-    plan_levels, FetchTlb, Geometry, Hierarchy, Levels, Outer, Pages, Sharing, WriteBacks,
+    plan_levels, FetchTlb, Geometry, Hierarchy, Inclusion, Levels, Outer, Pages, Policy, Prefetch, Refined,
+    Sharing, Simulator, SliceHash, WriteBacks,
 };
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -32,7 +33,15 @@ type Machine = (&'static str, fn() -> Levels);
 /// A stream and its name.
 type Stream = (&'static str, fn() -> Vec<Record>);
 
-const MACHINES: &[Machine] = &[("cachegrind", cachegrind), ("server", server), ("atom", atom)];
+const MACHINES: &[Machine] = &[
+    ("cachegrind", cachegrind),
+    ("server", server),
+    ("atom", atom),
+    ("policies", policies),
+    ("prefetchers", prefetchers),
+    ("victim", victim),
+    ("pages", pages),
+];
 const STREAMS: &[Stream] = &[("hits", hits), ("mix", mix), ("scan", scan), ("full", full)];
 
 fn main() {
@@ -56,7 +65,11 @@ fn main() {
 
 /// Best rate in 10^6 records per second, and how many records hit the first level.
 fn measure(levels: &Levels, records: &[Record]) -> (f64, f64) {
-    let mut hierarchy = Hierarchy::new(levels).expect("a machine that can be simulated");
+    let mut hierarchy = if levels.is_plain() {
+        Simulator::Plain(Box::new(Hierarchy::new(levels).expect("a machine that can be simulated")))
+    } else {
+        Simulator::Refined(Box::new(Refined::new(levels).expect("a machine that can be simulated")))
+    };
     let start = Instant::now();
     let (mut best, mut rounds) = (f64::INFINITY, 0);
     while start.elapsed() < ROW || rounds < 3 {
@@ -120,6 +133,43 @@ fn server() -> Levels {
         large_pages: None,
         pages: Pages::Virtual,
     }
+}
+
+/// The server's levels with the policies that are published for Ice Lake, and a last level in
+/// slices that duels.
+fn policies() -> Levels {
+    let mut levels = server();
+    let named = |name: &str| Policy::named(name).expect("a listed name");
+    levels.data = levels.data.with_policy(named("lru_plru4"));
+    let [second, last] = [0, 1].map(|outer| levels.outer[outer].geometry);
+    levels.outer[0].geometry = second.with_policy(named("QLRU_H00_M1_R0_U1"));
+    let duel = named("duel:QLRU_H00_M1_R0_U1:QLRU_H00_MR161_R0_U1:32");
+    let slices = SliceHash::new(&[0x1b_5f57_5440, 0x2e_b5fa_a880]).expect("two masks");
+    levels.outer[1].geometry = last.with_policy(duel).with_slices(slices);
+    levels
+}
+
+/// The server's levels with prefetchers whose lines are late.
+fn prefetchers() -> Levels {
+    let mut levels = server();
+    levels.data = levels.data.with_prefetch(Prefetch::Stride).with_late_touches(16);
+    let second = levels.outer[0].geometry;
+    let second = second.with_prefetch(Prefetch::Streamer).with_prefetch(Prefetch::AdjacentLine);
+    levels.outer[0].geometry = second.with_late_touches(16);
+    levels
+}
+
+/// The server's levels with an inclusive second level and a last level of victims.
+fn victim() -> Levels {
+    let mut levels = server();
+    levels.outer[0].inclusion = Inclusion::Inclusive;
+    levels.outer[1].inclusion = Inclusion::Exclusive;
+    levels
+}
+
+/// The server's levels on pages at random.
+fn pages() -> Levels {
+    Levels { pages: Pages::Random { seed: 1, page_bytes: 4096 }, ..server() }
 }
 
 fn atom() -> Levels {

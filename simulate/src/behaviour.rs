@@ -13,8 +13,6 @@
 //! for strides; Intel's optimization reference manual (248966, "Data Prefetching") for the streamer
 //! and the adjacent line; Maurice et al. 2015 for slices.
 
-use crate::Geometry;
-
 /// A kind of prefetcher. It stays within the page of 4 KiB of the reference that triggers it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Prefetch {
@@ -117,13 +115,13 @@ impl SliceHash {
         self.masks().iter().rev().fold(0, |slice, mask| slice << 1 | parity(mask))
     }
 
-    /// Why a cache of this geometry cannot have these slices.
-    pub(crate) fn fault(&self, geometry: &Geometry) -> Option<&'static str> {
+    /// Why a cache with as many sets, and lines of this length, cannot have these slices.
+    pub(crate) fn fault(&self, sets: u64, line_bytes: u32) -> Option<&'static str> {
         let masks = self.masks();
-        if geometry.sets % (1 << masks.len()) != 0 {
+        if !sets.is_multiple_of(1 << masks.len()) {
             return Some("its sets are no multiple of its slices");
         }
-        let in_line = u64::from(geometry.line_bytes) - 1;
+        let in_line = u64::from(line_bytes.max(1)) - 1;
         let wrong = masks.iter().any(|mask| mask & in_line != 0 || *mask == 0);
         wrong.then_some("a slice mask takes some address bits above those inside a line, and no others")
     }

@@ -86,7 +86,7 @@ impl Geometry {
     }
 
     pub(crate) fn check(&self, level: &'static str) -> Result<(), GeometryError> {
-        let error = |fault| Err(GeometryError { level, geometry: *self, fault });
+        let error = |fault| Err(GeometryError::new(level, *self, fault));
         if self.sets == 0 || self.ways == 0 {
             return error("sets and ways must be at least 1");
         }
@@ -98,7 +98,7 @@ impl Geometry {
         }
         let (sets, variant) = (self.sets as usize, self.policy.variant);
         let fault = (self.policy.fault)(Shape { sets, ways: self.ways, variant });
-        fault.or_else(|| self.slices.fault(self)).map_or(Ok(()), error)
+        fault.or_else(|| self.slices.fault(self.sets, self.line_bytes)).map_or(Ok(()), error)
     }
 }
 
@@ -107,16 +107,28 @@ impl Geometry {
 pub struct GeometryError {
     /// Name of the level.
     pub level: &'static str,
-    /// Its geometry.
-    pub geometry: Geometry,
+    /// Its sets.
+    pub sets: u64,
+    /// Its ways.
+    pub ways: u32,
+    /// Bytes of its lines.
+    pub line_bytes: u32,
     /// What is wrong with it.
     pub fault: &'static str,
 }
 
+impl GeometryError {
+    /// The error that a level of this geometry has a fault.
+    pub const fn new(level: &'static str, geometry: Geometry, fault: &'static str) -> GeometryError {
+        let Geometry { sets, ways, line_bytes, .. } = geometry;
+        GeometryError { level, sets, ways, line_bytes, fault }
+    }
+}
+
 impl fmt::Display for GeometryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Geometry { sets, ways, line_bytes, .. } = self.geometry;
-        write!(f, "{} with {sets} sets, {ways} ways, {line_bytes}-byte lines: {}", self.level, self.fault)
+        let GeometryError { level, sets, ways, line_bytes, fault } = self;
+        write!(f, "{level} with {sets} sets, {ways} ways, {line_bytes}-byte lines: {fault}")
     }
 }
 

@@ -173,7 +173,7 @@ impl Hierarchy {
         levels.check()?;
         if !levels.is_plain() {
             let fault = "this simulation has LRU, independent levels, no prefetchers and one page size";
-            return Err(GeometryError { level: "L1D", geometry: levels.data, fault });
+            return Err(GeometryError::new("L1D", levels.data, fault));
         }
         let banks = outer_banks(levels, Sharing::AllThreads);
         Ok(Hierarchy {

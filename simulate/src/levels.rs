@@ -160,11 +160,11 @@ impl Levels {
                 inner_bytes = outer.geometry.line_bytes;
                 continue;
             };
-            return Err(GeometryError { level, geometry: outer.geometry, fault });
+            return Err(GeometryError::new(level, outer.geometry, fault));
         }
         self.check_exclusive()?;
         self.check_large_pages()?;
-        self.pages.check(self)?;
+        self.check_pages()?;
         // A level needs the inner level whose misses it gets.
         let needs = [
             ("ITLB", self.instruction_tlb, self.instruction.and(self.data_tlb)),
@@ -174,11 +174,7 @@ impl Levels {
         ];
         for (level, geometry, needed) in needs {
             if let (Some(geometry), None) = (geometry, needed) {
-                return Err(GeometryError {
-                    level,
-                    geometry,
-                    fault: "it stands behind a level that is missing",
-                });
+                return Err(GeometryError::new(level, geometry, "it stands behind a level that is missing"));
             }
         }
         // Pages hold whole lines, and pages of the second level whole pages of the first.
@@ -194,7 +190,7 @@ impl Levels {
             } else {
                 continue;
             };
-            return Err(GeometryError { level, geometry, fault });
+            return Err(GeometryError::new(level, geometry, fault));
         }
         Ok(())
     }
@@ -221,9 +217,17 @@ impl Levels {
                 continue;
             };
             let level = ["L2", "L3", "L4"][index.min(2)];
-            return Err(GeometryError { level, geometry: outer.geometry, fault });
+            return Err(GeometryError::new(level, outer.geometry, fault));
         }
         Ok(())
+    }
+
+    /// Checks that every line lies in one page of physical memory.
+    fn check_pages(&self) -> Result<(), GeometryError> {
+        let outer = self.outer.iter().map(|outer| outer.geometry);
+        let longest = outer.chain([self.data]).map(|geometry| geometry.line_bytes).max();
+        let fault = longest.and_then(|line_bytes| self.pages.fault(line_bytes));
+        fault.map_or(Ok(()), |fault| Err(GeometryError::new("L1D", self.data, fault)))
     }
 
     fn check_large_pages(&self) -> Result<(), GeometryError> {
@@ -250,17 +254,17 @@ impl Levels {
             let stray = buffers.first().filter(|_| base.is_none()).map(|buffer| buffer.geometry);
             if let Some(geometry) = wrong.or(missing).or(stray) {
                 let fault = "buffers for large pages stand beside one for base pages, and name powers of two";
-                return Err(GeometryError { level, geometry, fault });
+                return Err(GeometryError::new(level, geometry, fault));
             }
         }
         let wrong = |range: &&PageRange| !range.page_bytes.is_power_of_two() || range.start > range.last;
         match (pages.ranges.iter().find(wrong), self.data_tlb) {
             (None, Some(_)) => Ok(()),
-            (_, tlb) => Err(GeometryError {
-                level: "DTLB",
-                geometry: tlb.unwrap_or(self.data),
-                fault: "large pages need a TLB, and ranges of pages that are powers of two",
-            }),
+            (_, tlb) => Err(GeometryError::new(
+                "DTLB",
+                tlb.unwrap_or(self.data),
+                "large pages need a TLB, and ranges of pages that are powers of two",
+            )),
         }
     }
 }

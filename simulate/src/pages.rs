@@ -14,7 +14,7 @@
 //! that are shared or swapped. Source: Kessler and Hill 1992 for why it matters; Appleby 2011 for
 //! the mixing.
 
-use crate::{Geometry, GeometryError, LargePages, Levels};
+use crate::LargePages;
 
 /// The place of pages in physical memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -62,23 +62,13 @@ impl Pages {
         same.into_iter().chain(found)
     }
 
-    pub(crate) fn check(self, levels: &Levels) -> Result<(), GeometryError> {
-        let Pages::Random { page_bytes, .. } = self else { return Ok(()) };
-        let error = |level, geometry: Geometry, fault| Err(GeometryError { level, geometry, fault });
+    /// Why levels with lines of at most `line_bytes` cannot have these pages.
+    pub(crate) fn fault(self, line_bytes: u32) -> Option<&'static str> {
+        let Pages::Random { page_bytes, .. } = self else { return None };
         if !page_bytes.is_power_of_two() || !(4096..=1 << 30).contains(&page_bytes) {
-            return error(
-                "L1D",
-                levels.data,
-                "pages in physical memory are powers of two from 4096 bytes on",
-            );
-        }
-        let wide = levels.outer.iter().find(|outer| outer.geometry.line_bytes > page_bytes);
-        match wide {
-            Some(outer) => error("L2", outer.geometry, "a line is longer than a page in physical memory"),
-            None if levels.data.line_bytes > page_bytes => {
-                error("L1D", levels.data, "a line is longer than a page in physical memory")
-            }
-            None => Ok(()),
+            Some("pages in physical memory are powers of two from 4096 bytes on")
+        } else {
+            (line_bytes > page_bytes).then_some("a line is longer than a page in physical memory")
         }
     }
 }

@@ -135,8 +135,8 @@ pub struct LevelTraffic {
     pub supplied: u64,
     /// Changed lines that it replaced or had to give up, and that were written outwards.
     pub dirty_out: u64,
-    /// Unchanged lines that it replaced and that moved to an exclusive level outside. Elsewhere they
-    /// are dropped, and not counted.
+    /// Unchanged lines that it replaced and that moved to an exclusive level outside. Elsewhere
+    /// they are dropped, and not counted.
     pub clean_out: u64,
     /// Prefetched lines that were asked for before they arrived (see
     /// [`Prefetchers::late_touches`](crate::Prefetchers::late_touches)): hits that waited.

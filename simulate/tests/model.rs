@@ -11,7 +11,9 @@ fn every_preset_can_be_simulated_from_its_stream() {
     for preset in PRESETS {
         let machine = preset.machine();
         let modelled = Modelled::of(&machine).unwrap().unwrap();
-        if ["zen4-victim", "sandy-bridge"].contains(&preset.name) {
+        if ["zen4-victim", "skylake-sp-victim", "sandy-bridge", "sandy-bridge-policies"]
+            .contains(&preset.name)
+        {
             let plan = plan_stream(&machine, WriteBacks::Ignored).unwrap();
             assert_eq!(plan.stream, Stream::Full, "{}", plan.why);
             continue;

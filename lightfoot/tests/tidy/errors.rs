@@ -44,7 +44,7 @@ const EXAMPLES: &[(&str, Example)] = &[
     ("search::Error", |cause| search::Error::Io(cause).into()),
     ("simulate::GeometryError", |_| {
         let geometry = simulate::Geometry::cache(1024, 2, 64);
-        simulate::GeometryError { level: "L1D", geometry, fault: "too small" }.into()
+        simulate::GeometryError::new("L1D", geometry, "too small").into()
     }),
     ("simulate::SizesError", |_| {
         simulate::distance::CurveSizes::new(64, 1, &[]).expect_err("no sizes").into()

@@ -94,6 +94,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "bank distance model",
             "front plan refined stage tally traffic",
             "kernel levels",
+            "pages",
             "large_pages row_map",
             "cycle geometry scratch",
             "behaviour filter lib limits policy predict report touch",

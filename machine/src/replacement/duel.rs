@@ -4,7 +4,7 @@
 //! A name is `duel:FIRST:SECOND:LEADERS`: two members of the family [`Qlru`], and the number of
 //! leader sets that each has. **Source.** Qureshi, Jaleel, Patt, Steely and Emer 2007.
 
-use super::Qlru;
+use super::qlru::Qlru;
 use std::fmt;
 use std::str::FromStr;
 

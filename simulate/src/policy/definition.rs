@@ -74,7 +74,7 @@ pub trait Replacement: Send {
 }
 
 /// The rules of a policy, without regard to speed.
-pub trait Definition {
+pub trait Definition: Send {
     /// A touch hits the line in `way` of `set`.
     fn used(&mut self, set: usize, way: usize);
 
@@ -143,6 +143,11 @@ impl Definition for ByHistory {
     fn entered(&mut self, set: usize, way: usize) {
         self.sets[set].entered(way);
     }
+}
+
+/// The fault of a set with more than 64 ways, whose bits do not fit into a word.
+pub(super) fn at_most_64_ways(shape: Shape) -> Option<&'static str> {
+    (shape.ways > 64).then_some("more ways than its policy can choose among: at most 64 ways")
 }
 
 fn move_to_end(ways: &mut Vec<usize>, way: usize) {

@@ -28,5 +28,5 @@ pub(super) fn is_rare(number: u64, period: u8) -> bool {
     let mut word = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (word >> 32) % u64::from(period) == 0
+    (word >> 32).is_multiple_of(u64::from(period))
 }

@@ -70,8 +70,3 @@ impl Default for Policy {
         Policy::LRU
     }
 }
-
-/// The fault of a set with more than 64 ways, whose bits do not fit into a word.
-fn at_most_64_ways(shape: Shape) -> Option<&'static str> {
-    (shape.ways > 64).then_some("more ways than its policy can choose among: at most 64 ways")
-}

@@ -12,8 +12,7 @@
 //! **Source.** nanoBench's simulator, which calls them MRU (Nehalem's last level), MRU_N (Sandy
 //! Bridge's) and NRU; Jaleel et al. 2010 for NRU.
 
-use super::at_most_64_ways;
-use super::definition::{Definition, Fill, Policy, Repeats, Replacement, Shape};
+use super::definition::{at_most_64_ways, Definition, Fill, Policy, Repeats, Replacement, Shape};
 
 /// Bits that are set again by the use that cleared the last one.
 pub(super) const POLICY: Policy = Policy {

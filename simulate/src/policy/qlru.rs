@@ -1,7 +1,7 @@
 //! Quad-age LRU, a family of policies that keep an age of two bits for each way.
 //!
-//! **Definition.** [`machine::replacement::Qlru`] says what the parts of a name mean. All ways begin
-//! with age 3. A hit changes the age of its way; a miss chooses a way and gives it the age of new
+//! **Definition.** [`machine::replacement::Qlru`] says what the parts of a name mean. All ways
+//! begin with age 3. A hit changes the age of its way; a miss chooses a way and gives it the age of new
 //! lines; then the ages grow as the name says. An empty way has the age that its last line had. A
 //! set without a line of age 3 gives up way 0.
 //!
@@ -121,7 +121,7 @@ impl Ages {
             Update::StepOthers => (others, true),
         };
         // An age of 3 anywhere ends a step; what grows to 3 at once looks at what grows only.
-        let seen = *word & 3 * if by_step { self.low } else { growing };
+        let seen = *word & (3 * if by_step { self.low } else { growing });
         let lacks = if seen & seen >> 1 & LOW != 0 {
             0
         } else if by_step || seen >> 1 & LOW != 0 {

@@ -12,8 +12,7 @@
 //!     way 0  1   2     3         leaf of way w: node (leaves + w)
 //! ```
 
-use super::at_most_64_ways;
-use super::definition::{Policy, Repeats, Replacement, SetHistory};
+use super::definition::{at_most_64_ways, Policy, Repeats, Replacement, SetHistory};
 use super::draw::Draw;
 
 /// A binary tree of bits; at most 64 ways, so that a set's bits fit into one word.

@@ -30,6 +30,12 @@ impl Buffers {
     /// Looks up the translation of `address` on a page of `page_bytes`, and enters it if it is
     /// missing.
     pub(super) fn translate(&mut self, address: u64, page_bytes: u64) -> Translation {
+        if let [(sizes, cache)] = &mut self.buffers[..] {
+            if let &[size] = &sizes[..] {
+                // The usual case. Whatever the page, its only size is taken.
+                return look_up(cache, address, size);
+            }
+        }
         // The largest size that the level holds and that is not larger than the page. If it holds
         // none, its smallest size.
         let taken = |page_bytes: u64| {
@@ -44,17 +50,22 @@ impl Buffers {
                 .max_by_key(|(size, _)| *size)
         };
         let Some((size, place)) = taken(page_bytes.max(self.smallest)) else { return Translation::Hit };
-        let cache = &mut self.buffers[place].1;
-        let number = address / size;
-        // The size is part of the tag, because pages of two sizes may have one number.
-        let (set, tag) =
-            ((number % cache.geometry.sets) as usize, number << 6 | u64::from(size.trailing_zeros()));
-        if cache.touch_tag(set, tag).is_some() {
-            return Translation::Hit;
-        }
-        cache.fill_tag(set, tag);
-        Translation::Miss
+        look_up(&mut self.buffers[place].1, address, size)
     }
+}
+
+/// Looks up the translation of a page of `size` bytes in the buffer that takes it.
+fn look_up(cache: &mut PolicyCache, address: u64, size: u64) -> Translation {
+    let number = address >> size.trailing_zeros();
+    let sets = cache.geometry.sets;
+    let set = if sets.is_power_of_two() { number & (sets - 1) } else { number % sets };
+    // The size is part of the tag, because pages of two sizes may have one number.
+    let tag = number << 6 | u64::from(size.trailing_zeros());
+    if cache.touch_tag(set as usize, tag).is_some() {
+        return Translation::Hit;
+    }
+    cache.fill_tag(set as usize, tag);
+    Translation::Miss
 }
 
 /// The number of bytes of the page that holds `address`.

@@ -8,8 +8,10 @@
 //! fetched. Source: Intel's optimization reference manual on the L2 streamer; the two steps before
 //! it begins are assumed, and it does not slow down where many requests are outstanding.
 
-use super::PREFETCH_PAGE_BYTES;
 use crate::{Prefetch, Prefetchers};
+
+/// Prefetched lines lie in the same page, of this many bytes, as the touched line.
+pub(super) const PREFETCH_PAGE_BYTES: u64 = 4096;
 
 /// Entries of a table of strides.
 const ENTRIES: usize = 256;

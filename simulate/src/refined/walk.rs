@@ -10,8 +10,8 @@
 //! First levels have virtual addresses, all others physical ones ([`crate::Pages`]).
 
 use super::cache::{Arrival, Look, Use, Victim};
-use super::prefetch::Outcome;
-use super::{CacheLevel, Refined, Touch, PREFETCH_PAGE_BYTES};
+use super::prefetch::{Outcome, PREFETCH_PAGE_BYTES};
+use super::{CacheLevel, Refined, Touch};
 use crate::touch::Side;
 use crate::{Inclusion, LevelTraffic, Sharing, StoreMiss, CACHES_MAX};
 
@@ -40,8 +40,13 @@ struct Entering {
 impl Refined {
     /// Takes one line through the levels, and then the lines that their prefetchers fetch.
     pub(super) fn touch(&mut self, touch: Touch, missed: &mut [bool; CACHES_MAX]) {
+        // Most touches hit the first level, and it has no prefetcher.
+        let hits = self.look(touch, 0, touch.address, touch.store, Origin::Reference);
+        if hits && self.level(touch.core, touch.side, 0).prefetching.is_none() {
+            return;
+        }
         // First the line itself is entered, from the level that has it inwards.
-        let reached = self.bring(touch, 0, Origin::Reference);
+        let reached = if hits { 0 } else { self.bring(touch, 0, Origin::Reference) };
         let levels = self.levels.outer.len() + 1;
         missed[..reached.min(levels)].fill(true);
         // Then the prefetchers of the levels that were reached choose their lines; all choose
@@ -104,7 +109,8 @@ impl Refined {
         outer.is_some_and(|outer| outer.inclusion == inclusion)
     }
 
-    /// Brings a line into level `from`. Returns the level that had it, or the number of levels.
+    /// Brings a line into level `from`, which lacks it. Returns the level that had it, or the
+    /// number of levels.
     fn bring(&mut self, touch: Touch, from: usize, origin: Origin) -> usize {
         let Touch { core, side, .. } = touch;
         let levels = self.levels.outer.len() + 1;
@@ -124,7 +130,7 @@ impl Refined {
                     inside.into_iter().for_each(|inside| dirty[inside] |= was_dirty);
                     break;
                 }
-            } else if self.look(touch, reached, address, store, origin) {
+            } else if reached > from && self.look(touch, reached, address, store, origin) {
                 break;
             }
             // Behind a level that the line enters, a store counts as a fill.
@@ -137,7 +143,7 @@ impl Refined {
         }
         if reached == levels {
             self.traffic.stores_to_memory += u64::from(store);
-        } else if reached > from {
+        } else {
             self.moved(side, reached).supplied += 1;
         }
         // Levels are entered from the outside inwards, so that inclusion holds at each step.
@@ -223,9 +229,9 @@ impl Refined {
         }
     }
 
-    /// Removes `line_bytes` at the physical `address` from the levels inside `number`: from those of
-    /// the core, or of all cores that share the level, and from shared ones. Returns whether one of
-    /// them was dirty.
+    /// Removes `line_bytes` at the physical `address` from the levels inside `number`: from those
+    /// of the core, or of all cores that share the level, and from shared ones. Returns whether one
+    /// of them was dirty.
     fn invalidate(&mut self, core: usize, number: usize, address: u64, line_bytes: u64) -> bool {
         let pages = self.levels.pages;
         let virtuals: Vec<u64> = pages.virtuals(self.levels.large_pages.as_ref(), address).collect();
