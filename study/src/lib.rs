@@ -32,6 +32,7 @@ mod search_trees;
 mod studies;
 pub mod tile;
 mod tiling;
+mod validation;
 mod workshop;
 
 pub use all::run_all;

@@ -3,7 +3,7 @@
 
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::{gemm, instrument, perturbation, regex, search_trees, tiling};
+use crate::{gemm, instrument, perturbation, regex, search_trees, tiling, validation};
 use anyhow::Result;
 use present::exit::{Failure, USAGE};
 use present::terminal::beside;
@@ -45,6 +45,11 @@ pub const STUDIES: &[Study] = &[
         name: "perturbation",
         about: "Mytkowicz et al. 2007, Figures 3 to 8, Table 1: does measuring disturb the relations between metrics?",
         run: perturbation::run,
+    },
+    Study {
+        name: "validation",
+        about: "simulated cache traffic beside published counters: five processors, seven kernels, errors by level",
+        run: validation::run,
     },
     Study {
         name: "gemm",

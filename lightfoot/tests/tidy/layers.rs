@@ -183,7 +183,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "all",
             "studies",
-            "gemm instrument perturbation regex search_trees tiling",
+            "gemm instrument perturbation regex search_trees tiling validation",
             "journal layout tile",
             "host lib options outcome race workshop",
         ],
