@@ -100,7 +100,7 @@ fn bar(out: &mut String, findings: &Findings) {
     let _ = writeln!(
         out,
         "| | extent | {p} points, {q} processors, {k} kernels | {points}, {processors}, {kernels} | {verdict} |\n\n\
-         Without prefetchers there is one kernel on one processor: no other published table has them off."
+         The bar without prefetchers rests on one kernel on one processor: no other table of the two collections has them off."
     );
 }
 

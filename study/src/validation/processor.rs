@@ -99,7 +99,7 @@ pub(super) const MODELS: &[Model] = &[
         alter: |levels| levels,
         pages: Where::Anywhere,
         asked: |_| true,
-        update_ns: 60.0,
+        update_ns: 140.0,
     },
     Model {
         name: FETCHING,
@@ -107,7 +107,7 @@ pub(super) const MODELS: &[Model] = &[
         alter: fetching,
         pages: Where::Anywhere,
         asked: Point::prefetched,
-        update_ns: 110.0,
+        update_ns: 250.0,
     },
     Model {
         name: BLOCK,
@@ -115,7 +115,7 @@ pub(super) const MODELS: &[Model] = &[
         alter: |levels| levels,
         pages: Where::Block,
         asked: |point| point.kernel == PRODUCT,
-        update_ns: 60.0,
+        update_ns: 140.0,
     },
     Model {
         name: LRU,
@@ -124,7 +124,7 @@ pub(super) const MODELS: &[Model] = &[
         alter: plain,
         pages: Where::Block,
         asked: |point| point.kernel == PRODUCT,
-        update_ns: 30.0,
+        update_ns: 70.0,
     },
     Model {
         name: CACHEGRIND,
@@ -132,7 +132,7 @@ pub(super) const MODELS: &[Model] = &[
         alter: two_levels,
         pages: Where::Block,
         asked: |point| !point.shows_sums_alone(),
-        update_ns: 40.0,
+        update_ns: 90.0,
     },
 ];
 
