@@ -287,7 +287,7 @@ fn machines_that_are_not_plain_miss_what_their_twin_misses() {
         println!("skipped: no sqlite3 here");
     }
     let machines: &[(&str, &[(&str, &str)])] = &[
-        ("sandy-bridge", &[("l3", "64K,8,64,inclusive"), ("l2", "32K,8,64,next-line")]),
+        ("sandy-bridge", &[("l2", "32K,8,64,next-line"), ("l3", "64K,8,64,inclusive")]),
         ("zen4-victim", &[("l1d", "8K,4,64,plru"), ("l2", "32K,8,64"), ("l3", "64K,16,64")]),
         ("cortex-a53", &[("l1d", "8K,4,64"), ("l2", "64K,16,64,fifo,next-line")]),
         ("cachegrind", &[("l2", "64K,16,64,stride")]),

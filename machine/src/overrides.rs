@@ -12,7 +12,33 @@ impl Machine {
     ///
     /// # Errors
     /// When level or text cannot be read, or the hierarchy no longer fits together.
-    pub fn with_override(mut self, level: &str, text: &str) -> Result<Machine, Error> {
+    pub fn with_override(self, level: &str, text: &str) -> Result<Machine, Error> {
+        self.with_overrides(&[(level, text)])
+    }
+
+    /// Replaces several caches as [`Machine::with_override`] does one. Only the result must fit
+    /// together, so the order does not matter.
+    ///
+    /// # Errors
+    /// When a level or text cannot be read, or the hierarchy no longer fits together.
+    pub fn with_overrides(self, overrides: &[(&str, &str)]) -> Result<Machine, Error> {
+        let replaced = |machine: Machine, (level, text): &(&str, &str)| machine.replaced(level, text);
+        let machine = overrides.iter().try_fold(self, replaced)?;
+        let Err(error) = machine.check() else { return Ok(machine) };
+        let problem = error.to_string();
+        // The override of the level that the problem names, else the last one.
+        let named =
+            |(level, _): &&(&str, &str)| problem.contains(&format!("cache.{}.", level.to_uppercase()));
+        match overrides.iter().find(named).or(overrides.last()) {
+            Some((level, text)) => {
+                Err(Error::Override { level: (*level).into(), text: (*text).into(), problem })
+            }
+            None => Err(error),
+        }
+    }
+
+    /// Replaces one cache, and leaves the hierarchy unchecked.
+    fn replaced(mut self, level: &str, text: &str) -> Result<Machine, Error> {
         let wrong = |problem| Error::Override { level: level.into(), text: text.into(), problem };
         let (number, kind) = match level.to_ascii_lowercase().as_str() {
             "l1d" => (1, CacheKind::Data),
@@ -34,7 +60,6 @@ impl Machine {
                 self.caches[index].behaviour = behaviour;
             }
         }
-        self.check().map_err(|error| wrong(error.to_string()))?;
         self.note_override(number, kind, level, text);
         Ok(self)
     }

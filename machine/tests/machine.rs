@@ -58,6 +58,17 @@ fn words_behind_a_shape_say_how_a_cache_behaves() {
 }
 
 #[test]
+fn overrides_fit_together_whatever_their_order() {
+    let (l2, l3) = (("l2", "16M,16,64"), ("l3", "64M,16,64,inclusive"));
+    let bridge = || preset("sandy-bridge");
+    let one = bridge().with_overrides(&[l2, l3]).unwrap();
+    assert_eq!(one.caches, bridge().with_overrides(&[l3, l2]).unwrap().caches);
+    assert!(bridge().with_override(l2.0, l2.1).is_err(), "the last level holds less than that");
+    let error = bridge().with_overrides(&[("l1d", "10,3,64"), l2, l3]).unwrap_err().to_string();
+    assert!(error.starts_with("--l1d 10,3,64: cache.L1D.size_bytes"), "{error}");
+}
+
+#[test]
 fn an_override_adds_and_removes_levels() {
     let machine = preset("cachegrind").with_override("L3", "33792K,11,64").unwrap();
     assert_eq!(machine.last_level().unwrap().name(), "L3");

@@ -57,14 +57,11 @@ impl Hierarchy {
     /// # Errors
     /// When there is no such machine, its file is wrong, or it cannot be simulated.
     pub fn new(options: &cli::MachineOptions) -> Result<Hierarchy> {
-        let mut machine = named::machine(&options.machine)?;
         let overrides =
             [("l1i", &options.l1i), ("l1d", &options.l1d), ("l2", &options.l2), ("l3", &options.l3)];
-        for (level, text) in overrides {
-            if let Some(text) = text {
-                machine = machine.with_override(level, text)?;
-            }
-        }
+        let overrides: Vec<(&str, &str)> =
+            overrides.into_iter().filter_map(|(level, text)| Some((level, text.as_deref()?))).collect();
+        let machine = named::machine(&options.machine)?.with_overrides(&overrides)?;
         let ranges = options.huge_pages.iter().map(|text| huge_pages(text)).collect::<Result<Vec<_>>>()?;
         Hierarchy::with_pages(machine, ranges, random_pages(&options.pages)?)
     }

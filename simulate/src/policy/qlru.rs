@@ -1,9 +1,9 @@
 //! Quad-age LRU, a family of policies that keep an age of two bits for each way.
 //!
 //! **Definition.** [`machine::replacement::Qlru`] says what the parts of a name mean. All ways
-//! begin with age 3. A hit changes the age of its way; a miss chooses a way and gives it the age of new
-//! lines; then the ages grow as the name says. An empty way has the age that its last line had. A
-//! set without a line of age 3 gives up way 0.
+//! begin with age 3. A hit changes the age of its way; a miss chooses a way and gives it the age of
+//! new lines; then the ages grow as the name says. An empty way has the age that its last line had.
+//! A set without a line of age 3 gives up way 0.
 //!
 //! ```text
 //! ways      3  2  1  0        a set's word: two bits a way

@@ -147,7 +147,7 @@ impl Findings {
         let distinct = |of: fn(&Point) -> &str| {
             points.iter().map(|point| of(point)).collect::<std::collections::BTreeSet<_>>().len()
         };
-        // A processor's clusters are no processor of their own: its name ends at the first underscore.
+        // A processor's clusters are no processor of their own: the name ends at an underscore.
         [
             points.len(),
             distinct(|point| point.machine.split('_').next().unwrap_or("")),

@@ -83,7 +83,7 @@ enum Where {
 
 /// The processor as its file describes it, without prefetchers.
 pub(super) const DESCRIBED: &str = "described";
-/// The same processor with its prefetchers.
+/// The processor as its file describes it, with its prefetchers.
 pub(super) const FETCHING: &str = "described, prefetching";
 /// The processor with pages in one block.
 pub(super) const BLOCK: &str = "described, one block";

@@ -38,7 +38,7 @@ struct Slice {
 impl Slice {
     fn of(kernel: &dyn Kernel, levels: &Levels, extent: Extent) -> Slice {
         let pieces = kernel.pieces();
-        // A level of victims holds other lines than the levels inside, so that all sizes add up; sets
+        // A level of victims holds other lines than the levels inside, so all sizes add up. Sets
         // fill unevenly where pages lie anywhere.
         let held_bytes: u64 = levels.outer.iter().map(|outer| outer.geometry.size_bytes()).sum();
         let filling = FILLINGS * (held_bytes + levels.data.size_bytes());
@@ -238,7 +238,7 @@ mod tests {
         let mut levels = lru();
         levels.data = Geometry::cache(1 << 10, 16, 64);
         let links = moved(&kernel, &levels, WHOLE).unwrap();
-        // Rows begin in the middle of a line, so that the last line of one is the first of the next:
+        // Rows begin in the middle of a line, so the last line of one is the first of the next:
         // the 62 updated rows of a plane lie in 62 times 8 lines and one.
         let row = (62.0 * 8.0 + 1.0) / 62.0 * 64.0 / 62.0;
         let first = links[0].unwrap();

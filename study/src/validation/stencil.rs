@@ -153,7 +153,7 @@ fn references(form: &Form) -> Vec<Reference> {
             all.push(centre);
             let mut number = 1;
             for distance in 1..=form.radius {
-                // Neighbours along i, j and k; those along i lie in the line of the centre or beside.
+                // Neighbours along i, j and k; those along i lie in the centre's line or beside it.
                 for (plane, row, column) in [(0, 0, 1), (0, 1, 0), (1, 0, 0)] {
                     for sign in [-1, 1] {
                         weigh(&mut all, form.weights, number, distance as u64);
