@@ -64,8 +64,9 @@ fn overrides_fit_together_whatever_their_order() {
     let one = bridge().with_overrides(&[l2, l3]).unwrap();
     assert_eq!(one.caches, bridge().with_overrides(&[l3, l2]).unwrap().caches);
     assert!(bridge().with_override(l2.0, l2.1).is_err(), "the last level holds less than that");
-    let error = bridge().with_overrides(&[("l1d", "10,3,64"), l2, l3]).unwrap_err().to_string();
-    assert!(error.starts_with("--l1d 10,3,64: cache.L1D.size_bytes"), "{error}");
+    let wrong = ("l1d", "32K,8,64,slices:0x1");
+    let error = bridge().with_overrides(&[wrong, l2, l3]).unwrap_err().to_string();
+    assert!(error.starts_with("--l1d 32K,8,64,slices:0x1: cache.L1D.slice_masks"), "{error}");
 }
 
 #[test]

@@ -6,8 +6,8 @@
 //! kernel's instructions.
 //!
 //! **Why this way.** The [`Kernel`] is chosen once. A value of a kernel's type proves that the
-//! processor has the instructions, so the kernels need no `unsafe`: the calls of instructions are in
-//! one file, `token.rs`.
+//! processor has the instructions, so the kernels need no `unsafe`: the calls of instructions are
+//! in one file, `token.rs`.
 //!
 //! **Shapes.** 8 or 16 lanes of 8 bytes, or 16 of 4; logical ways are the first lanes, the others
 //! stay empty.

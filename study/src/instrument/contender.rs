@@ -3,8 +3,8 @@
 //!
 //! Cachegrind simulates the geometry that `cache` is given: 32 KiB, 8 ways for both first levels, 8
 //! MiB, 16 ways behind them, 64-byte lines. Beside it `cache` simulates what cachegrind cannot:
-//! this machine, which is its default, and three processors with their TLBs and three levels. A peer
-//! that is not installed is "not measured", with what would provide it.
+//! this machine, which is its default, and three processors with their TLBs and three levels. A
+//! peer that is not installed is "not measured", with what would provide it.
 
 use crate::race::{Line, PEER_HOME};
 use std::ffi::OsString;

@@ -1,8 +1,8 @@
 //! The matrix-vector product: `y[r] += A[r][c] * x[c]`, rows outside, columns inside.
 //!
 //! Rows are divided among threads; one thread's share is simulated on a core of its own, with `x`
-//! and `y` whole. The sum of a row stays in a register, so `y` is read and written once, behind each
-//! row. A piece is a row.
+//! and `y` whole. The sum of a row stays in a register, so `y` is read and written once, behind
+//! each row. A piece is a row.
 
 use super::kernel::{bases, Kernel, Touches, ELEMENT_BYTES};
 

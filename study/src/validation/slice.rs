@@ -276,8 +276,8 @@ mod tests {
     }
 
     /// Within 2 %. Towards memory, loads within 5 %, and only of pages in one block: in so small a
-    /// last level a few planes give up other changed lines than the next few, and pages anywhere make
-    /// each plane another case.
+    /// last level a few planes give up other changed lines than the next few, and pages anywhere
+    /// make each plane another case.
     fn agree(kernel: &dyn Kernel, levels: &Levels, what: &str) {
         let whole = Extent { middle_pieces: kernel.pieces(), ..WHOLE };
         let whole = moved(kernel, levels, whole).unwrap();
