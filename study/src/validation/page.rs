@@ -2,7 +2,7 @@
 
 use super::findings::{Compared, Findings, Setting, BAR_EXTENT, BAR_PERCENT, JUDGED, PYCACHESIM, SETTINGS};
 use super::plots::plots;
-use super::points::{Point, LINKS, LINK_NAMES, PRODUCT};
+use super::points::{Point, LINK_NAMES, PRODUCT};
 use super::processor::{Processor, BLOCK, CACHEGRIND, DESCRIBED, FETCHING, MODELS, PROCESSORS};
 use crate::host::{dated, host};
 use anyhow::{Context, Result};
@@ -81,14 +81,14 @@ fn bar(out: &mut String, findings: &Findings) {
     let wide = extent.iter().zip(BAR_EXTENT).all(|(is, least)| *is >= least);
     *out += "\n## The bar\n\n| prefetchers | link | allowed mean error | here | |\n|---|---|---:|---:|---|\n";
     for (setting, allowed) in [Setting::Off, Setting::On].into_iter().zip(BAR_PERCENT) {
-        for link in 0..JUDGED {
+        for (link, link_name) in LINK_NAMES.into_iter().enumerate().take(JUDGED) {
             let Some(summary) = findings.row(setting, link, setting.judged_by()) else { continue };
             let verdict = if summary.mean <= allowed { "holds" } else { "**fails**" };
             let _ = writeln!(
                 out,
                 "| {} | {} | {allowed:.0} % | {:.2} % of {} points | {verdict} |",
                 setting.shown(),
-                LINK_NAMES[link],
+                link_name,
                 summary.mean,
                 summary.points
             );
@@ -133,7 +133,7 @@ fn errors(out: &mut String, findings: &Findings) {
 fn prefetchers(out: &mut String, findings: &Findings) {
     *out += "\n## What prefetchers change\n\nMean change of the bytes moved, prefetchers on against off: measured on the points of the product that have both, and simulated.\n\n\
              | link | points | measured | simulated | without the sign: measured | simulated |\n|---|---:|---:|---:|---:|---:|\n";
-    for link in 0..JUDGED {
+    for (link, link_name) in LINK_NAMES.into_iter().enumerate().take(JUDGED) {
         let pairs: Vec<(f64, f64)> =
             findings.counted(Setting::Off).filter_map(|off| pair(findings, off, link)).collect();
         let count = pairs.len().max(1) as f64;
@@ -141,7 +141,7 @@ fn prefetchers(out: &mut String, findings: &Findings) {
         let _ = writeln!(
             out,
             "| {} | {} | {:+.2} % | {:+.2} % | {:.2} % | {:.2} % |",
-            LINK_NAMES[link],
+            link_name,
             pairs.len(),
             mean(|pair| pair.0),
             mean(|pair| pair.1),
@@ -208,7 +208,7 @@ fn largest(out: &mut String, findings: &Findings) {
              | point | machine | kernel | N | prefetchers | link | measured | simulated | spread | error | one block | pycachesim |\n|---:|---|---|---:|---|---|---:|---:|---|---:|---:|---:|\n";
     for setting in SETTINGS {
         for point in findings.counted(setting) {
-            for link in 0..JUDGED {
+            for (link, link_name) in LINK_NAMES.into_iter().enumerate().take(JUDGED) {
                 let model = setting.judged_by();
                 let Some(compared) = findings.compared(point, model, link) else { continue };
                 if compared.error().is_none_or(|error| error.abs() <= 0.03) {
@@ -226,7 +226,7 @@ fn largest(out: &mut String, findings: &Findings) {
                     point.kernel,
                     point.n,
                     setting.shown(),
-                    LINK_NAMES[link],
+                    link_name,
                     compared.measured,
                     compared.predicted,
                     percent(compared.error()),
@@ -268,9 +268,9 @@ fn csv(findings: &Findings) -> String {
             "{},{},{},{},{},{setting},{counts}",
             point.id, point.source, point.machine, point.kernel, point.n
         );
-        for link in 0..LINKS {
+        for (link, link_name) in LINK_NAMES.into_iter().enumerate() {
             let Some(measured) = point.measured[link] else { continue };
-            let place = format!("{head},{}", LINK_NAMES[link]);
+            let place = format!("{head},{}", link_name);
             for model in MODELS {
                 let Some(one) = findings.simulated(point.id, model.name) else { continue };
                 let (Some(moved), Some((least, most))) = (one.moved(link), one.range(link)) else { continue };
