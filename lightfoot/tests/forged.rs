@@ -14,6 +14,7 @@ const HANG: Duration = Duration::from_secs(120);
 
 const COUNT: &[&str] = &["count"];
 const CACHE: &[&str] = &["cache", "--machine", "cachegrind"];
+const CACHE_PAGES: &[&str] = &["cache", "--machine", "zen4"];
 const CURVES: &[&str] = &["cache", "--curves"];
 const WORKING_SET: &[&str] = &["tool", "working-set"];
 const TRACE: &[&str] = &["trace", "--engine", "simulated", "--every", "1e5instructions", "-o", "trace.json"];
@@ -101,6 +102,14 @@ fn a_position_before_the_ring_and_one_behind_it() {
 #[test]
 fn an_exit_that_there_is_not() {
     is_found_out(&[COUNT, CACHE], "exit", "there is no exit 2147483647");
+}
+
+/// Nothing tells such words from true ones, but a search that they mislead ends.
+#[test]
+fn least_times_of_pages_that_go_in_circles() {
+    let bench = Bench::new();
+    let Some(out) = run(&bench, CACHE_PAGES, "least") else { return };
+    assert_eq!(out.status.code(), Some(0), "{}", String::from_utf8_lossy(&out.stderr));
 }
 
 #[test]

@@ -17,10 +17,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What runs the program. `OUT` stands for a file.
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 10] = [
     &["count"],
     &["cache", "--machine", "cachegrind"],
     &["cache"],
+    &["cache", "--machine", "zen4"],
     &["cache", "--curves"],
     &["count", "--follow-children"],
     &["cache", "--follow-children"],

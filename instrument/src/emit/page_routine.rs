@@ -196,7 +196,11 @@ fn hint_index(code: &mut Assembler, to: Gpr, minus: Gpr, pages: &ResidentPages) 
 /// group of entries keeps its least time. Times only grow, so that a group's true least time is
 /// never below the one it keeps, and is that one as long as the entry has it. The least of all
 /// groups therefore names the oldest entry, or a group that was used since and is compared again.
+///
+/// Each group is compared at most once. The program can write to the context, and words of its own
+/// could name groups in circles: the number of comparisons is bounded, and then any entry leaves.
 fn oldest(code: &mut Assembler, pages: &ResidentPages) {
+    code.store_imm32(context::RESIDENT_TRIES, pages.groups() + 1);
     let again = code.len();
     let groups = (0..pages.groups()).map(|group| in_context(context::RESIDENT_LEAST + 8 * group));
     least(code, &[Gpr::RCX, Gpr::RDX, Gpr::RSI, Gpr::RDI], groups);
@@ -205,7 +209,8 @@ fn oldest(code: &mut Assembler, pages: &ResidentPages) {
     code.code().alu(Alu::Cmp, Size::Qword, time(Gpr::RDI), Gpr::RCX);
     let known = code.jump_if(Condition::Equal);
     least_of_group(code);
-    let at = code.jump();
+    code.code().decrement(Size::Dword, in_context(context::RESIDENT_TRIES));
+    let at = code.jump_if(Condition::NotEqual);
     code.patch(at, again);
     let here = code.len();
     code.patch(known, here);

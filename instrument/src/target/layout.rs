@@ -136,6 +136,8 @@ pub(crate) mod context {
     /// For each group of entries, the least of their times when it was last looked for, 8 bytes
     /// each.
     pub(crate) const RESIDENT_LEAST: u32 = 0xe4c0;
+    /// How many groups a search for the oldest entry may still compare.
+    pub(crate) const RESIDENT_TRIES: u32 = 0xe480;
     /// The ring: `RING_SEGMENTS` segments.
     pub(crate) const RING: u32 = 0x1_0000;
     pub(crate) const RING_SEGMENT_BYTES: u32 = 1 << 20;

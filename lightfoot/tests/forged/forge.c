@@ -8,6 +8,7 @@
 /* Of a thread's context, as `instrument/src/layout.rs` has them. */
 #define EXIT 0x80
 #define RING_POSITION 0xc0
+#define RESIDENT_LEAST 0xe4c0
 #define RING 0x10000
 #define COUNTERS (RING + 0x400000 + 8 * 0x4000 + 24ull * 0x200000)
 
@@ -67,6 +68,13 @@ int main(int count, char **arguments) {
         work(2);
         memset((void *)(context + COUNTERS), 0, 8 * 100000);
         _exit(0);
+    }
+    if (!strcmp(what, "least")) {
+        /* The least times of all groups name one entry, so that no group could ever be found to be up to date. */
+        for (int round = 0; round < 1000; round++) {
+            for (int group = 0; group < 32; group++) *(volatile uint64_t *)(context + RESIDENT_LEAST + 8 * group) = 0;
+            for (int page = 0; page < 300; page++) buffer[page * 4096 * 5 % sizeof buffer]++;
+        }
     }
     work(1);
     return 0;
