@@ -98,7 +98,10 @@ impl Serialize for Prefetches {
 /// The most masks of a slice hash, for 64 slices.
 pub(crate) const SLICE_MASKS_MAX: usize = 6;
 
-/// The masks of a slice hash: bit k of a line's slice is the parity of its address under mask k.
+/// A cache in 2^n slices: bit k of a line's slice is the parity of its address under mask k.
+///
+/// The sets of a slice stand side by side. Inside a slice a line's set is its number modulo the
+/// sets of a slice. Source: Maurice et al. 2015.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SliceMasks {
     masks: [u64; SLICE_MASKS_MAX],
@@ -109,12 +112,15 @@ impl SliceMasks {
     /// The form of a word, for messages.
     const SHAPE: &str = "slices:MASK:MASK… (such as slices:0x1b5f575440)";
 
+    /// One slice.
+    pub const ONE: SliceMasks = SliceMasks { masks: [0; SLICE_MASKS_MAX], count: 0 };
+
     /// These masks.
     ///
     /// # Errors
     /// A sentence about the masks, if there are too many of them or one is impossible.
     pub fn new(masks: &[u64]) -> Result<SliceMasks, String> {
-        let mut all = SliceMasks { count: masks.len() as u8, ..SliceMasks::default() };
+        let mut all = SliceMasks { count: masks.len() as u8, ..SliceMasks::ONE };
         let Some(places) = all.masks.get_mut(..masks.len()) else {
             return Err(format!("{} masks", masks.len()));
         };
@@ -131,6 +137,17 @@ impl SliceMasks {
     /// The masks.
     pub fn masks(&self) -> &[u64] {
         &self.masks[..usize::from(self.count)]
+    }
+
+    /// How many slices there are.
+    pub fn slices(&self) -> u64 {
+        1 << self.count
+    }
+
+    /// The slice of a line by the address of its first byte.
+    pub fn slice(&self, address: u64) -> u64 {
+        let parity = |mask: &u64| u64::from((address & mask).count_ones() & 1);
+        self.masks().iter().rev().fold(0, |slice, mask| slice << 1 | parity(mask))
     }
 
     fn of_word(word: &str) -> Option<Result<SliceMasks, String>> {

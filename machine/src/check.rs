@@ -171,8 +171,7 @@ fn check_cache(cache: &Cache) -> Result<(), Error> {
 
 /// The problem of a cache's slices, and what would be accepted.
 fn check_slices(cache: &Cache) -> Result<(), (String, &'static str)> {
-    let masks = cache.behaviour.slices.masks();
-    let slices = 1u64 << masks.len();
+    let (masks, slices) = (cache.behaviour.slices.masks(), cache.behaviour.slices.slices());
     if !cache.sets().is_multiple_of(slices) {
         return Err((format!("{slices} slices of {} sets", cache.sets()), "as many sets in each slice"));
     }

@@ -13,8 +13,9 @@
 use event::{Record, RecordKind};
 use lightfoot_simulate::{
     plan_levels, FetchTlb, Geometry, Hierarchy, Inclusion, Levels, Outer, Pages, Policy, Prefetch, Refined,
-    Sharing, Simulator, SliceHash, WriteBacks,
+    Sharing, Simulator, WriteBacks,
 };
+use machine::SliceMasks;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -144,7 +145,7 @@ fn policies() -> Levels {
     let [second, last] = [0, 1].map(|outer| levels.outer[outer].geometry);
     levels.outer[0].geometry = second.with_policy(named("QLRU_H00_M1_R0_U1"));
     let duel = named("duel:QLRU_H00_M1_R0_U1:QLRU_H00_MR161_R0_U1:32");
-    let slices = SliceHash::new(&[0x1b_5f57_5440, 0x2e_b5fa_a880]).expect("two masks");
+    let slices = SliceMasks::new(&[0x1b_5f57_5440, 0x2e_b5fa_a880]).expect("two masks");
     levels.outer[1].geometry = last.with_policy(duel).with_slices(slices);
     levels
 }

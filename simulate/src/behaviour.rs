@@ -1,4 +1,4 @@
-//! Prefetching, inclusion and slices: the behaviour of a level beyond size, ways and policy.
+//! Prefetching and inclusion: the behaviour of a level beyond size, ways, policy and slices.
 //!
 //! **What.** These values correspond to the words of a machine's description. `refined` simulates
 //! them, and `reference::NaiveRefined` defines them slowly. For the defaults (no prefetching,
@@ -11,7 +11,7 @@
 //!
 //! **Sources.** Baer and Wang 1988 for inclusion; Jouppi 1990 for victim caches; Chen and Baer 1995
 //! for strides; Intel's optimization reference manual (248966, "Data Prefetching") for the streamer
-//! and the adjacent line; Maurice et al. 2015 for slices.
+//! and the adjacent line.
 
 /// A kind of prefetcher. It stays within the page of 4 KiB of the reference that triggers it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -77,53 +77,6 @@ impl Prefetchers {
             Prefetch::None => 0,
             other => 1 << other as u8,
         }
-    }
-}
-
-/// The most masks of a slice hash: 64 slices.
-pub const SLICE_MASKS_MAX: usize = 6;
-
-/// A cache in 2^n slices: bit k of a line's slice is the parity of its address under mask k.
-///
-/// The sets of a slice stand side by side. Inside a slice a line's set is its number modulo the
-/// sets of a slice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct SliceHash {
-    masks: [u64; SLICE_MASKS_MAX],
-    count: u8,
-}
-
-impl SliceHash {
-    /// One slice.
-    pub const ONE: SliceHash = SliceHash { masks: [0; SLICE_MASKS_MAX], count: 0 };
-
-    /// The hash with these masks; `None` if there are more than [`SLICE_MASKS_MAX`].
-    pub fn new(masks: &[u64]) -> Option<SliceHash> {
-        let mut hash = SliceHash { count: masks.len() as u8, ..SliceHash::ONE };
-        hash.masks.get_mut(..masks.len())?.copy_from_slice(masks);
-        Some(hash)
-    }
-
-    /// Its masks.
-    pub fn masks(&self) -> &[u64] {
-        &self.masks[..usize::from(self.count)]
-    }
-
-    /// The slice of a line by the address of its first byte.
-    pub fn slice(&self, address: u64) -> u64 {
-        let parity = |mask: &u64| u64::from((address & mask).count_ones() & 1);
-        self.masks().iter().rev().fold(0, |slice, mask| slice << 1 | parity(mask))
-    }
-
-    /// Why a cache with as many sets, and lines of this length, cannot have these slices.
-    pub(crate) fn fault(&self, sets: u64, line_bytes: u32) -> Option<&'static str> {
-        let masks = self.masks();
-        if !sets.is_multiple_of(1 << masks.len()) {
-            return Some("its sets are no multiple of its slices");
-        }
-        let in_line = u64::from(line_bytes.max(1)) - 1;
-        let wrong = masks.iter().any(|mask| mask & in_line != 0 || *mask == 0);
-        wrong.then_some("a slice mask takes some address bits above those inside a line, and no others")
     }
 }
 

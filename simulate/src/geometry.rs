@@ -5,7 +5,8 @@
 //! out** latencies (`cycle.rs`). Source: Hill and Smith 1989 for the terms.
 
 use crate::policy::Shape;
-use crate::{Policy, Prefetch, Prefetchers, SliceHash};
+use crate::{Policy, Prefetch, Prefetchers};
+use machine::SliceMasks;
 use std::fmt;
 
 /// What a store that misses does.
@@ -33,7 +34,7 @@ pub struct Geometry {
     /// Its prefetchers.
     pub prefetch: Prefetchers,
     /// How it is cut into slices.
-    pub slices: SliceHash,
+    pub slices: SliceMasks,
 }
 
 impl Geometry {
@@ -52,7 +53,7 @@ impl Geometry {
 
     const fn of(sets: u64, ways: u32, line_bytes: u32) -> Geometry {
         let (store_miss, policy, prefetch) = (StoreMiss::Allocate, Policy::LRU, Prefetchers::NONE);
-        Geometry { sets, ways, line_bytes, store_miss, policy, prefetch, slices: SliceHash::ONE }
+        Geometry { sets, ways, line_bytes, store_miss, policy, prefetch, slices: SliceMasks::ONE }
     }
 
     /// Replaces the replacement policy.
@@ -71,7 +72,7 @@ impl Geometry {
     }
 
     /// Cuts it into slices.
-    pub const fn with_slices(self, slices: SliceHash) -> Geometry {
+    pub const fn with_slices(self, slices: SliceMasks) -> Geometry {
         Geometry { slices, ..self }
     }
 
@@ -83,6 +84,15 @@ impl Geometry {
     /// Its capacity in bytes.
     pub const fn size_bytes(&self) -> u64 {
         self.sets * self.ways as u64 * self.line_bytes as u64
+    }
+
+    fn slice_fault(&self) -> Option<&'static str> {
+        if !self.sets.is_multiple_of(self.slices.slices()) {
+            return Some("its sets are no multiple of its slices");
+        }
+        let in_line = u64::from(self.line_bytes.max(1)) - 1;
+        let inside = self.slices.masks().iter().any(|mask| mask & in_line != 0);
+        inside.then_some("a slice mask takes address bits above those inside a line")
     }
 
     pub(crate) fn check(&self, level: &'static str) -> Result<(), GeometryError> {
@@ -98,7 +108,7 @@ impl Geometry {
         }
         let (sets, variant) = (self.sets as usize, self.policy.variant);
         let fault = (self.policy.fault)(Shape { sets, ways: self.ways, variant });
-        fault.or_else(|| self.slices.fault(self.sets, self.line_bytes)).map_or(Ok(()), error)
+        fault.or_else(|| self.slice_fault()).map_or(Ok(()), error)
     }
 }
 

@@ -5,9 +5,9 @@
 //! terms.
 
 use crate::{
-    Geometry, GeometryError, Inclusion, LargePages, PageBuffer, PageRange, Pages, Policy, SliceHash,
-    StoreMiss,
+    Geometry, GeometryError, Inclusion, LargePages, PageBuffer, PageRange, Pages, Policy, StoreMiss,
 };
+use machine::SliceMasks;
 
 /// Whether a level belongs to one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,7 +110,9 @@ impl Levels {
     /// levels in one slice, pages of one size at virtual addresses.
     pub fn is_plain(&self) -> bool {
         let plain = |geometry: &Geometry| {
-            geometry.policy == Policy::LRU && geometry.prefetch.is_none() && geometry.slices == SliceHash::ONE
+            geometry.policy == Policy::LRU
+                && geometry.prefetch.is_none()
+                && geometry.slices == SliceMasks::ONE
         };
         let tlbs = [self.instruction_tlb, self.data_tlb, self.outer_tlb, self.outer_fetch_tlb.own()];
         let inner = [self.instruction, Some(self.data)].into_iter().chain(tlbs).flatten();

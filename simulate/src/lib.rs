@@ -101,7 +101,7 @@ mod traffic;
 pub use event;
 pub use machine;
 
-pub use behaviour::{Inclusion, Prefetch, Prefetchers, SliceHash, INCLUSIONS, PREFETCHES, SLICE_MASKS_MAX};
+pub use behaviour::{Inclusion, Prefetch, Prefetchers, INCLUSIONS, PREFETCHES};
 pub use cycle::{CycleModel, Cycles};
 pub use geometry::{Geometry, GeometryError, StoreMiss};
 pub use hierarchy::Hierarchy;

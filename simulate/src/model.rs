@@ -8,8 +8,8 @@
 
 use crate::{
     plan_levels, CycleModel, FetchTlb, Geometry, GeometryError, Inclusion, LargePages, Levels, Outer,
-    PageBuffer, PageRange, Pages, Policy, Prefetch, Sharing, SliceHash, StoreMiss, StreamPlan, WriteBacks,
-    CACHES_MAX, TLBS_MAX,
+    PageBuffer, PageRange, Pages, Policy, Prefetch, Sharing, StoreMiss, StreamPlan, WriteBacks, CACHES_MAX,
+    TLBS_MAX,
 };
 use machine::{Cache, CacheKind, Machine, Tlb, TlbKind};
 
@@ -100,7 +100,7 @@ fn cache(cache: &Cache) -> Geometry {
     let geometry = Geometry::cache(cache.size_bytes, cache.ways, cache.line_bytes)
         .with_policy(policy(cache.behaviour.replacement))
         .with_late_touches(cache.behaviour.late_touches)
-        .with_slices(SliceHash::new(cache.behaviour.slices.masks()).expect("both crates take as many masks"));
+        .with_slices(cache.behaviour.slices);
     let kinds = cache.behaviour.prefetch.kinds();
     let geometry = kinds.fold(geometry, |geometry, kind| geometry.with_prefetch(prefetch(kind)));
     match cache.store_miss {

@@ -7,6 +7,7 @@ use common::{deeds, full, geometry};
 use event::{Record, RecordKind};
 use lightfoot_simulate::reference::Naive;
 use lightfoot_simulate::*;
+use machine::SliceMasks;
 use proptest::prelude::*;
 
 fn load(line: u64) -> Record {
@@ -137,10 +138,10 @@ fn three_trees_take_turns() {
 #[test]
 fn slices_part_what_an_index_joins() {
     let plain = Geometry::cache(128 * 4 * 64, 4, 64);
-    let sliced = plain.with_slices(SliceHash::new(&[0x1b_5f57_5440]).unwrap());
+    let sliced = plain.with_slices(SliceMasks::new(&[0x1b_5f57_5440]).unwrap());
     // Six lines 2^12 bytes apart: with 64 sets a slice all have index 0.
     let apart: Vec<Record> = (0..20).flat_map(|_| (0..6).map(|n| load(n * 64))).collect();
-    let halves = |n: u64| SliceHash::new(&[0x1b_5f57_5440]).unwrap().slice(n * 64 * 64);
+    let halves = |n: u64| SliceMasks::new(&[0x1b_5f57_5440]).unwrap().slice(n * 64 * 64);
     let ones: u64 = (0..6).map(halves).sum();
     assert!((2..=4).contains(&ones), "{ones} of 6 lines lie in slice 1");
     assert_eq!(misses(&Levels::data_only(sliced), &apart, 0), 6);

@@ -10,6 +10,7 @@ use lightfoot_simulate::policy::{Draw, Repeats, Replacement, SetHistory, Victim}
 use lightfoot_simulate::reference::{Naive, NaivePerceptron, NaiveRefined};
 use lightfoot_simulate::*;
 use machine::replacement::{Duel, Qlru};
+use machine::SliceMasks;
 use proptest::prelude::*;
 
 /// A member of the family that no list has: the line that was used last leaves.
@@ -66,7 +67,7 @@ struct Additions {
     policies: [Policy; 8],
     prefetches: [[Prefetch; 2]; 4],
     late_touches: [u32; 4],
-    slices: [SliceHash; 3],
+    slices: [SliceMasks; 3],
     pages: Pages,
     inclusions: [Inclusion; 2],
     ranges: Vec<PageRange>,
@@ -81,7 +82,7 @@ fn additions() -> impl Strategy<Value = Additions> {
     let late_touches = prop::array::uniform4(prop::sample::select(vec![0u32, 0, 1, 3, 20]));
     let mask = prop::sample::select(vec![64u64, 192, 0x1b5f_575440, 0x2eb5_faa880, 0x1480]);
     let slices = prop_oneof![Just(Vec::new()), prop::collection::vec(mask, 1..3)];
-    let slices = slices.prop_map(|masks| SliceHash::new(&masks).expect("few masks"));
+    let slices = slices.prop_map(|masks| SliceMasks::new(&masks).expect("few masks"));
     let slices = prop::array::uniform3(slices);
     let pages = prop_oneof![
         3 => Just(Pages::Virtual),
@@ -418,10 +419,10 @@ fn what_cannot_be_simulated_is_said() {
     let thirds =
         Geometry::cache(4096, 4, 64).with_policy(policy("duel:QLRU_H00_M1_R0_U0:QLRU_H00_M3_R0_U0:3"));
     assert!(fault(&Levels::data_only(thirds)).contains("leader sets divide the sets"));
-    let slices = |masks: &[u64]| Levels::data_only(first.with_slices(SliceHash::new(masks).unwrap()));
+    let slices = |masks: &[u64]| Levels::data_only(first.with_slices(SliceMasks::new(masks).unwrap()));
     assert!(fault(&slices(&[0x60])).contains("above those inside a line"));
     assert!(fault(&slices(&[64, 128, 256, 512, 1024])).contains("no multiple of its slices"));
-    assert_eq!(SliceHash::new(&[64; 7]), None);
+    assert!(SliceMasks::new(&[64; 7]).is_err() && SliceMasks::new(&[0]).is_err());
     let small = Levels { pages: Pages::Random { seed: 0, page_bytes: 512 }, ..Levels::data_only(first) };
     assert!(fault(&small).contains("powers of two from 4096"));
     let levels = Levels::data_only(first.with_policy(policy("random")));

@@ -75,7 +75,7 @@ impl PolicyCache {
         PolicyCache {
             geometry,
             line_shift: geometry.line_bytes.trailing_zeros(),
-            slice_sets: geometry.sets >> geometry.slices.masks().len(),
+            slice_sets: geometry.sets / geometry.slices.slices(),
             entries: vec![EMPTY; lines],
             touches: 0,
             late_until: vec![0; late],
