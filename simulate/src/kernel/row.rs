@@ -17,17 +17,17 @@ pub(crate) const EMPTY: u64 = u64::MAX;
 #[repr(align(64))]
 pub(crate) struct Row<T, const LANES: usize>(pub(crate) [T; LANES]);
 
+#[allow(unsafe_code, reason = "the trait has no other implementation")]
 // SAFETY: a row is its array of tags. Its alignment adds no bytes.
-#[allow(unsafe_code, reason = "the trait has no other implementation")]
 unsafe impl<T: Zeroable, const LANES: usize> Zeroable for Row<T, LANES> {}
+#[allow(unsafe_code, reason = "the trait has no other implementation")]
 // SAFETY: sixteen words of 4 bytes are 64 bytes: no byte of a row lies outside of its tags.
-#[allow(unsafe_code, reason = "the trait has no other implementation")]
 unsafe impl Pod for Row<u32, 16> {}
+#[allow(unsafe_code, reason = "the trait has no other implementation")]
 // SAFETY: eight words of 8 bytes are 64 bytes: no byte of a row lies outside of its tags.
-#[allow(unsafe_code, reason = "the trait has no other implementation")]
 unsafe impl Pod for Row<u64, 8> {}
-// SAFETY: sixteen words of 8 bytes are 128 bytes: no byte of a row lies outside of its tags.
 #[allow(unsafe_code, reason = "the trait has no other implementation")]
+// SAFETY: sixteen words of 8 bytes are 128 bytes: no byte of a row lies outside of its tags.
 unsafe impl Pod for Row<u64, 16> {}
 
 /// Rows of zeros at first, in memory that is used when a row is.
