@@ -56,6 +56,18 @@ impl Watch {
         }
         all
     }
+
+    /// Makes trials of `steps` steps each of the chase that begins at word `from`; each goes on
+    /// where the one before it ended.
+    fn chases(&mut self, wanted: usize, steps: usize, words: &[u32], from: u32) -> Vec<f64> {
+        let mut at = from;
+        self.trials(wanted, steps, || {
+            timed(|| {
+                at = chase(words, at, steps);
+                at
+            })
+        })
+    }
 }
 
 /// Sizes from `least` to `most`, so many an octave, in multiples of a fraction of an octave.
@@ -149,13 +161,8 @@ fn places(
 /// Walks a cycle of `length` places once, then in trials of whole rounds.
 fn walk(words: &[u32], length: usize, trials: usize, watch: &mut Watch) -> Vec<f64> {
     let steps = (STEPS_MIN.div_ceil(length)).max(1) * length;
-    let mut at = chase(words, 0, length);
-    watch.trials(trials, steps, || {
-        timed(|| {
-            at = chase(words, at, steps);
-            at
-        })
-    })
+    let from = chase(words, 0, length);
+    watch.chases(trials, steps, words, from)
 }
 
 /// Chases over lines that are drawn from working sets that are too large to be walked whole. All
@@ -186,13 +193,7 @@ pub(super) fn sampled(
         }
         black_box(stream(&words[..bytes / WORD_BYTES]));
         let steps = parts / (trials + SPARE);
-        let mut at = drawn[0];
-        let nanoseconds = watch.trials(trials, steps, || {
-            timed(|| {
-                at = chase(words, at, steps);
-                at
-            })
-        });
+        let nanoseconds = watch.chases(trials, steps, words, drawn[0]);
         all.push(Point { size: bytes as u64, nanoseconds });
     }
     all
@@ -225,13 +226,8 @@ pub(super) fn neighbours(
                 words[upper(block)] = lower(block) as u32;
             }
             let steps = 2 * (STEPS_MIN.div_ceil(blocks)).max(1) * blocks;
-            let mut at = chase(words, upper(0) as u32, 2 * blocks);
-            let nanoseconds = watch.trials(trials, steps, || {
-                timed(|| {
-                    at = chase(words, at, steps);
-                    at
-                })
-            });
+            let from = chase(words, upper(0) as u32, 2 * blocks);
+            let nanoseconds = watch.chases(trials, steps, words, from);
             Point { size: distance as u64, nanoseconds }
         })
         .collect()
