@@ -142,6 +142,8 @@ mod tests {
             assert_eq!(policy.to_string(), name);
             assert_eq!(name.to_ascii_lowercase().parse::<Replacement>(), Ok(policy));
         }
+        let other: Replacement = "QLRU_H11_MR31_R1_U2".parse().unwrap();
+        assert_eq!(other.to_string(), "QLRU_H11_MR161_R1_U2", "two spellings of one insertion");
         for (name, policy) in REPLACEMENTS {
             assert_eq!(policy.to_string(), *name);
         }
@@ -156,8 +158,8 @@ mod tests {
             "\"QLRU_H01_M1_R0_U1\" (\"H01\" is none of H21 H20 H11 H10 H00)"
         );
         assert_eq!(
-            said("QLRU_H11_MR31_R0_U1"),
-            "\"QLRU_H11_MR31_R0_U1\" (\"MR31\" is none of M0 M1 M2 M3, and no MRpx: p from 4 8 16 32 64, x from 0 1 2)"
+            said("QLRU_H11_MR21_R0_U1"),
+            "\"QLRU_H11_MR21_R0_U1\" (\"MR21\" is none of M0 M1 M2 M3, and no MRpx: p from 4 8 16 32 64, x from 0 1 2)"
         );
         assert!(said("QLRU_H11_M1_R3_U1").contains("\"R3\" is none of R0 R1 R2"));
         assert!(

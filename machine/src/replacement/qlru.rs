@@ -10,7 +10,10 @@
 //! | `Uu` | how all ages grow when they are updated |
 //! | `UMO` | ages are updated on misses only, before a line is chosen |
 //!
+//! `MR3x` is read too: nanoBench's simulator spells `MR16x` so.
+//!
 //! **Source.** Abel and Reineke 2020, section VI, and the simulator of nanoBench's CacheAnalyzer.
+//! **Leaves out** its insertions of age 2 or 1 with a rare younger age (`MR2x`, `MR10`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -173,6 +176,11 @@ impl FromStr for Insertion {
             let named = seldom
                 .map(|(period, age)| Insertion::Seldom { age, period })
                 .find(|insertion| insertion.to_string() == upper);
+            let otherwise_3 = [("MR30", 0), ("MR31", 1), ("MR32", 2)];
+            let named = named.or_else(|| {
+                let (_, age) = otherwise_3.into_iter().find(|(name, _)| *name == upper)?;
+                Some(Insertion::Seldom { age, period: 16 })
+            });
             named.ok_or(format!("{problem}, and no MRpx: p from 4 8 16 32 64, x from 0 1 2"))
         })
     }
