@@ -13,20 +13,24 @@ pub trait Sink {
     fn records(&mut self, thread: u32, records: &[Record]);
 }
 
-/// Counts records by kind; cost: a third of a nanosecond per record.
+/// Counts records by kind, one by one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counter {
     by_kind: [u64; 16],
 }
 
-/// Tables that take turns: neighbours are mostly of one kind, and an addition to a word waits for
-/// the one before.
-const TABLES: usize = 4;
-
 impl Counter {
     /// Records of `kind` so far.
     pub fn count(&self, kind: RecordKind) -> u64 {
         self.by_kind[kind as usize]
+    }
+
+    /// Adds counts by the upper four bits of a code.
+    pub fn add(&mut self, by_code: &[u64; 16]) {
+        // Codes without a meaning are of kind `Tool`, as everywhere.
+        for (code, count) in (0_u8..16).map(|kind| Code(kind << 4)).zip(by_code) {
+            self.by_kind[code.kind() as usize] += count;
+        }
     }
 
     /// All records so far.
@@ -37,21 +41,11 @@ impl Counter {
 
 impl Sink for Counter {
     fn records(&mut self, _thread: u32, records: &[Record]) {
-        let mut tables = [[0_u64; 16]; TABLES];
-        let groups = records.chunks_exact(TABLES);
-        let rest = groups.remainder();
-        for group in groups {
-            for (table, record) in tables.iter_mut().zip(group) {
-                table[usize::from(record.code().0 >> 4)] += 1;
-            }
+        let mut counts = [0; 16];
+        for record in records {
+            counts[usize::from(record.code().0 >> 4)] += 1;
         }
-        for record in rest {
-            tables[0][usize::from(record.code().0 >> 4)] += 1;
-        }
-        // Codes without a meaning are of kind `Tool`, as everywhere.
-        for (code, counts) in (0_u8..16).map(|kind| (Code(kind << 4), tables.map(|t| t[usize::from(kind)]))) {
-            self.by_kind[code.kind() as usize] += counts.iter().sum::<u64>();
-        }
+        self.add(&counts);
     }
 }
 

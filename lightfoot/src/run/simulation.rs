@@ -7,10 +7,10 @@
 
 use crate::run::distances::Distances;
 use anyhow::{anyhow, Result};
-use event::{Counter, Record, Sink, Stream};
+use event::{Counter, Record, Stream};
 use instrument::Threads;
 use simulate::distance::MissCurve;
-use simulate::{plan_levels, Counts, Levels, Simulator, WriteBacks};
+use simulate::{count_kinds, plan_levels, Counts, Levels, Simulator, WriteBacks};
 use std::collections::HashMap;
 
 /// The results of a simulation.
@@ -86,7 +86,7 @@ impl Simulation {
 
     /// Simulates records of one thread.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
-        self.ended.records.records(thread, records);
+        count_kinds(records, &mut self.ended.records);
         if let Some(distances) = &self.distances {
             distances.records(self.image, thread, records);
         }

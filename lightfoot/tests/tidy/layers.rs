@@ -92,7 +92,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "simulator",
             "hierarchy reference",
             "bank distance model",
-            "front plan refined stage tally traffic",
+            "front kinds plan refined stage tally traffic",
             "kernel levels",
             "pages",
             "large_pages row_map",
