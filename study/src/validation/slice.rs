@@ -275,8 +275,8 @@ mod tests {
         }
     }
 
-    /// Within 2 %; towards memory, within 3 % of a slice of several planes: in so small a last level
-    /// a few planes give up other changed lines than the next few.
+    /// Within 2 %; towards memory, within 3 % where the slice has many planes: in so small a last
+    /// level a few planes give up other changed lines than the next few.
     fn agree(kernel: &dyn Kernel, levels: &Levels, planes: usize, what: &str) {
         let whole = moved(kernel, levels, Extent { middle_pieces: kernel.pieces(), ..WHOLE }).unwrap();
         let slice = moved(kernel, levels, SMALL).unwrap();
