@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod all;
+mod cycles;
 mod gemm;
 mod host;
 mod instrument;
@@ -36,6 +37,7 @@ mod validation;
 mod workshop;
 
 pub use all::run_all;
+pub use cycles::{kernel, Kernel};
 pub use options::{Effort, Options};
 pub use outcome::{Claim, Outcome, Verdict, VERDICTS};
 pub use regex::{matches, Matches};

@@ -3,7 +3,7 @@
 
 use crate::options::Options;
 use crate::outcome::Outcome;
-use crate::{gemm, instrument, perturbation, regex, search_trees, tiling, validation};
+use crate::{cycles, gemm, instrument, perturbation, regex, search_trees, tiling, validation};
 use anyhow::Result;
 use present::exit::{Failure, USAGE};
 use present::terminal::beside;
@@ -50,6 +50,11 @@ pub const STUDIES: &[Study] = &[
         name: "validation",
         about: "simulated cache traffic beside published counters: five processors, seven kernels, errors by level",
         run: validation::run,
+    },
+    Study {
+        name: "cycles",
+        about: "estimated cycles beside the times of variants of small kernels: ranks, pairs, errors",
+        run: cycles::run,
     },
     Study {
         name: "gemm",

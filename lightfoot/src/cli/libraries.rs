@@ -60,6 +60,19 @@ pub struct Lookups {
     pub skip: usize,
 }
 
+/// Options of `kernel`.
+#[derive(Debug, Args)]
+pub struct Kernel {
+    /// The kernel, such as `sort:radix`
+    pub name: String,
+    /// Passes of a round
+    #[arg(long, default_value_t = 1)]
+    pub passes: usize,
+    /// Rounds
+    #[arg(long, default_value_t = 1)]
+    pub rounds: usize,
+}
+
 /// Options of `matches`.
 #[derive(Debug, Args)]
 pub struct Matches {

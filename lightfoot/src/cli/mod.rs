@@ -15,7 +15,7 @@ mod traces;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use libraries::{
-    ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, KeyInput, Lookups,
+    ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, Kernel, KeyInput, Lookups,
     Matches, Study, Tile, TileLoop,
 };
 pub use machine_options::MachineOptions;
@@ -78,6 +78,9 @@ pub enum Command {
     /// Count a file's matching lines with one engine: what `study regex` measures
     #[command(hide = true)]
     Matches(Matches),
+    /// Run one kernel and print its times: what `study cycles` measures
+    #[command(hide = true)]
+    Kernel(Kernel),
     /// Say what this machine can measure, what it cannot, why, and the fix
     Doctor(Doctor),
     /// List the machines that can be simulated, or show one

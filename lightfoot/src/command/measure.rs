@@ -5,6 +5,7 @@ use super::thread::{self, OfThread};
 use crate::cli::{By, Rep, Run, Shape};
 use crate::report::curve::{Curve, Touched};
 use crate::report::detail::{Detail, Part, PartLines};
+use crate::report::cycles::Cycles;
 use crate::report::{group, html, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
 use crate::run::block_order::branch::Predicted;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
@@ -17,7 +18,7 @@ use crate::run::native;
 use crate::run::tally::{tally, Attribution, Counts, Grain, Tally};
 use anyhow::Result;
 use event::Stream;
-use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Threads};
+use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::number;
 use present::output::Destination;
@@ -98,8 +99,14 @@ pub(super) struct Simulated<'a> {
 }
 
 impl Simulated<'_> {
-    fn attribution(&self) -> Attribution {
-        self.hierarchy.attribution(&self.counts, self.predicted.as_ref())
+    /// Misses and estimated cycles by site and block of `profile`.
+    fn attribution(&self, profile: &Profile) -> Attribution {
+        let (counts, predicted) = (&self.counts, self.predicted.as_ref());
+        let mut attribution = self.hierarchy.attribution(counts, predicted);
+        if let Some(estimated) = self.hierarchy.estimated(profile, counts, predicted) {
+            attribution.add_cycles(&estimated);
+        }
+        attribution
     }
 
     /// Adds numbers that belong to no row to the report, or the reasons for their absence.
@@ -111,7 +118,9 @@ impl Simulated<'_> {
         report.curve = self.curve.clone();
         report.conditional_branches = self.predicted.as_ref().map(|predicted| predicted.resolved);
         let wrong = report.totals.misses.and_then(|misses| misses.branch_mispredictions);
-        report.cycles = self.hierarchy.cycles(&self.counts, report.totals.instructions, wrong);
+        let declared = self.hierarchy.cycles(&self.counts, report.totals.instructions, wrong);
+        let parts = report.totals.misses.and_then(|misses| misses.cycles);
+        report.cycles = parts.zip(declared).map(|(parts, declared)| Cycles::new(parts, declared));
         let no_model = format!("machine {} declares no cycle model", self.hierarchy.machine.name);
         let missing = [
             ("write_backs", report.write_backs.is_none(), "not counted: run with --write-backs"),
@@ -275,7 +284,7 @@ impl Prepared<'_> {
         // found.
         let (mut symbols, calls) = (followed.symbols, followed.calls);
         let outcome = &measured.outcome;
-        let attribution = measured.simulated.as_ref().map(Simulated::attribution);
+        let attribution = measured.simulated.as_ref().map(|simulated| simulated.attribution(&outcome.profile));
         let tally = tally(&outcome.profile, attribution.as_ref(), (self.run.rep, self.grain()), &mut symbols);
         let mut report = empty(&measured, self.run.rep);
         report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();

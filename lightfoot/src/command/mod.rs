@@ -54,6 +54,7 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Index(options) => index::run(options),
         Command::Lookups(options) => study::lookups(options),
         Command::Matches(options) => study::matches(options),
+        Command::Kernel(options) => study::kernel(options),
         Command::Study(options) => study::run(options),
         Command::Doctor(options) => doctor::run(options),
         Command::Machines(options) => machines::run(options),

@@ -1,7 +1,7 @@
-//! `lightfoot study`: runs one study or all of them, or lists them. `lightfoot lookups` and
-//! `lightfoot matches`: the programs that two of the studies measure.
+//! `lightfoot study`: runs one study or all of them, or lists them. `lightfoot lookups`,
+//! `lightfoot matches` and `lightfoot kernel`: the programs that three of the studies measure.
 
-use crate::cli::{Lookups, Matches, Study};
+use crate::cli::{Kernel, Lookups, Matches, Study};
 use anyhow::Result;
 use present::output::print;
 use study::{find, list, run_all, Effort, Options, STUDIES};
@@ -38,5 +38,11 @@ pub(super) fn matches(options: &Matches) -> Result<u8> {
         pattern: options.pattern.clone(),
         file: options.file.clone(),
     })?;
+    Ok(0)
+}
+
+pub(super) fn kernel(options: &Kernel) -> Result<u8> {
+    let Kernel { name, passes, rounds } = options;
+    study::kernel(&study::Kernel { name: name.clone(), passes: *passes, rounds: *rounds })?;
     Ok(0)
 }

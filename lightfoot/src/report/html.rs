@@ -198,7 +198,7 @@ impl<'a> Page<'a> {
             })
             .collect();
         if let Some(cycles) = &report.cycles {
-            tiles.push(("estimated cycles".into(), grouped(cycles.total), text(&cycles.formula())));
+            tiles.push(("estimated cycles".into(), grouped(cycles.total), text(&cycles.declared.formula())));
         }
         tiles.push(("wall time".into(), seconds(report.wall_s), "of the measured run".into()));
         // Without a native run, the tile gives the reason instead of a number.

@@ -1,13 +1,13 @@
 //! The report of a measurement as plain data: the fields of its JSON.
 
 use super::curve::Curve;
+use super::cycles::Cycles;
 use super::detail::Detail;
 use super::group;
 use super::metric::{Kind, Metric, CACHE_METRICS, COUNT_METRICS};
 use super::process::ProcessRow;
 use super::row::{function_row, library_row, Row};
 use crate::cli::{By, Rep};
-use crate::run::estimate::Estimate;
 use crate::run::hierarchy::{Prefetched, Traffic};
 use crate::run::tally::{Counts, Tally};
 use serde::Serialize;
@@ -53,8 +53,8 @@ pub struct Report {
     pub engine: Engine,
     /// The counts of the whole program.
     pub totals: Counts,
-    /// For `cache`: cycles by the machine's declared model, with its constants.
-    pub cycles: Option<Estimate>,
+    /// For `cache`: estimated cycles.
+    pub cycles: Option<Cycles>,
     /// For `cache`: dirty lines that each level gave up.
     pub write_backs: Option<BTreeMap<String, u64>>,
     /// For `cache` of a machine with prefetchers: lines that they fetched into each level.

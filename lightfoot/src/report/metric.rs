@@ -45,6 +45,7 @@ pub const CACHE_METRICS: &[Metric] = &[
     metric("l3_misses", "L3 misses", |counts| counts.misses?.l3_misses),
     metric("dtlb_misses", "dTLB misses", |counts| counts.misses?.dtlb_misses),
     metric("branch_mispredictions", "mispredictions", |counts| counts.misses?.branch_mispredictions),
+    metric("estimated_cycles", "estimated cycles", |counts| Some(counts.misses?.cycles?.total())),
 ];
 
 /// First-level data misses of reads and writes together, because a table has no room for both.
@@ -76,6 +77,7 @@ pub(super) fn short(metric: &Metric) -> &'static str {
         "l3_misses" => "L3",
         "dtlb_misses" => "dTLB",
         "branch_mispredictions" => "branch",
+        "estimated_cycles" => "cycles",
         _ => metric.label,
     }
 }

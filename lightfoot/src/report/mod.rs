@@ -10,6 +10,7 @@ pub mod cachegrind;
 pub mod callgrind;
 pub mod csv;
 pub mod curve;
+pub mod cycles;
 pub mod detail;
 pub mod firefox;
 pub mod group;

@@ -102,7 +102,7 @@ fn beside_the_rows(report: &Report) -> String {
     if let Some(cycles) = &report.cycles {
         out += &format!("  {:<16} {}\n", "cycles", grouped(cycles.total));
         // Lines break between two terms, never inside one.
-        let formula = cycles.formula().replace(' ', "\u{a0}").replace("\u{a0}+\u{a0}", " +\u{a0}");
+        let formula = cycles.declared.formula().replace(' ', "\u{a0}").replace("\u{a0}+\u{a0}", " +\u{a0}");
         let formula = beside(&format!("  {:<16} estimated cycles = ", ""), &formula);
         out += &formula.replace('\u{a0}', " ");
     }

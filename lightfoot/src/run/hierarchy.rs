@@ -7,10 +7,12 @@
 
 use crate::cli;
 use crate::run::block_order::branch::Predicted;
+use crate::run::cycles::{self, Counted, Estimated};
 use crate::run::estimate::{estimate, Estimate};
 use crate::run::named;
 use crate::run::tally::{Attribution, Misses, Part};
 use anyhow::Result;
+use instrument::Profile;
 use machine::Machine;
 use serde::Serialize;
 use simulate::{CycleModel, Levels, Modelled, PageRange};
@@ -137,6 +139,19 @@ impl Hierarchy {
         Attribution { none, by_site: counted(&counts.sites, |site| self.of_site(site)), by_block }
     }
 
+    /// Estimated cycles by site and block; `None` if the machine declares no costs.
+    pub fn estimated(
+        &self,
+        profile: &Profile,
+        counts: &simulate::Counts,
+        predicted: Option<&Predicted>,
+    ) -> Option<Estimated> {
+        self.machine.cycle?;
+        let mispredicted = predicted.map_or(&[][..], |predicted| &predicted.mispredicted);
+        let counted = Counted { profile, counts, mispredicted, numbers: &self.numbers };
+        Some(cycles::estimate(&counted, &self.machine))
+    }
+
     /// Misses of one image by site and block, with the names of a report.
     pub fn attribution_of(&self, part: &Part) -> Attribution {
         Attribution {
@@ -156,6 +171,7 @@ impl Hierarchy {
             l3_misses: self.place(3).map(|_| 0),
             dtlb_misses: self.levels.data_tlb.map(|_| 0),
             branch_mispredictions: None,
+            cycles: None,
         }
     }
 
@@ -169,6 +185,7 @@ impl Hierarchy {
             l3_misses: self.place(3).map(both),
             dtlb_misses: self.levels.data_tlb.map(|_| site.tlbs[0]),
             branch_mispredictions: None,
+            cycles: None,
         }
     }
 

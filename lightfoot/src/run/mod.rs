@@ -7,12 +7,13 @@
 //! [`simulation`] simulates them, [`distances`] measures reuse, and [`block_order`] follows calls,
 //! regions and branches. [`images`] notes what each process counted when it ends. Then [`tally`]
 //! turns the profile into counts per function, library, line and opcode, [`calls`] into counts of
-//! contexts, and [`estimate`] into cycles. [`complex`] has the references that only records count,
+//! contexts, [`cycles`] into estimated cycles, and [`estimate`] into the sum of declared costs. [`complex`] has the references that only records count,
 //! and [`native`] times the program without all of this.
 
 pub mod block_order;
 pub mod calls;
 pub mod complex;
+pub mod cycles;
 pub mod distances;
 pub mod engine;
 pub mod estimate;

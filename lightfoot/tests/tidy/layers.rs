@@ -62,7 +62,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "plot",
         &[
-            "bars curves heat_map lines panels tiles",
+            "bars curves heat_map lines panels scatter tiles",
             "lib svg",
         ],
     ),
@@ -183,7 +183,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "all",
             "studies",
-            "gemm instrument perturbation regex search_trees tiling validation",
+            "cycles gemm instrument perturbation regex search_trees tiling validation",
             "journal layout tile",
             "host lib options outcome race workshop",
         ],

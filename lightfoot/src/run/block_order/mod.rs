@@ -135,7 +135,11 @@ impl Region {
     /// middle count as a whole.
     pub fn narrow(&self, profile: &mut Profile, complex: &[References]) {
         for (number, block) in profile.blocks.iter_mut().enumerate() {
-            block.executions = self.executions.get(number).copied().unwrap_or(0);
+            let inside = self.executions.get(number).copied().unwrap_or(0);
+            // Directions are not counted inside alone: the share of the whole run is kept.
+            let taken = u128::from(block.taken) * u128::from(inside) / u128::from(block.executions.max(1));
+            block.taken = u64::try_from(taken).unwrap_or(inside);
+            block.executions = inside;
         }
         profile.cut.clear();
         profile.complex.clear();

@@ -1,6 +1,7 @@
 //! The counts in all tables of a report.
 
-use serde::Serialize;
+use crate::run::cycles::Parts;
+use serde::{Serialize, Serializer};
 
 /// The counts of a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -36,6 +37,20 @@ pub struct Misses {
     pub dtlb_misses: Option<u64>,
     /// Conditional branches that the predictor got wrong.
     pub branch_mispredictions: Option<u64>,
+    /// Estimated cycles, by what they are spent on.
+    #[serde(flatten, serialize_with = "cycle_fields")]
+    pub cycles: Option<Parts>,
+}
+
+/// The fields of estimated cycles: the sum, which tables show, and its parts.
+fn cycle_fields<S: Serializer>(parts: &Option<Parts>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Fields<'a> {
+        estimated_cycles: u64,
+        cycle_parts: &'a Parts,
+    }
+    let fields = |parts| Fields { estimated_cycles: Parts::total(parts), cycle_parts: parts };
+    parts.as_ref().map(fields).serialize(serializer)
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -57,6 +72,9 @@ impl Misses {
         add(&mut self.l3_misses, other.l3_misses);
         add(&mut self.dtlb_misses, other.dtlb_misses);
         add(&mut self.branch_mispredictions, other.branch_mispredictions);
+        if let Some(parts) = &other.cycles {
+            self.cycles.get_or_insert_default().add(parts);
+        }
     }
 
     /// First-level data misses, reads and writes.

@@ -1,0 +1,91 @@
+//! The processors that the estimate knows: how wide, how far ahead, how long they wait.
+//!
+//! **Units.** Cycles of the core. Widths and reorder buffers are the vendors'; the waits of outer
+//! levels stand here only for machines whose own penalties are assumed, because the round figures
+//! of a description are those of a small processor. Costs of a line in a stream were fitted once, on
+//! the half of the kernels of `lightfoot study cycles` that its page calls the fitting half.
+
+use machine::{Machine, Origin};
+
+/// A core as the estimate sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Core {
+    /// Micro-operations of a cycle.
+    pub(super) width: f64,
+    /// Instructions of the reorder buffer.
+    pub(super) window: f64,
+    /// First-level misses that can be under way.
+    pub(super) misses: f64,
+    /// What a load waits beyond a hit, if the second level, the third or memory has the line.
+    pub(super) waits: [f64; 3],
+    /// Cycles of a line that a prefetcher brings, from each of these.
+    pub(super) streamed: [f64; 3],
+    /// What a load waits for the second-level TLB, and for a walk through the page table.
+    pub(super) translations: [f64; 2],
+    /// Walks that can be under way.
+    pub(super) walks: f64,
+    /// Cycles of a misprediction beyond the decision of its branch.
+    pub(super) misprediction: f64,
+}
+
+/// Intel since Golden Cove.
+const GOLDEN_COVE: Core = Core {
+    width: 6.0,
+    window: 512.0,
+    misses: 16.0,
+    waits: [11.0, 160.0, 500.0],
+    streamed: [2.0, 8.0, 16.0],
+    translations: [7.0, 30.0],
+    walks: 4.0,
+    misprediction: 17.0,
+};
+
+const SUNNY_COVE: Core = Core { width: 5.0, window: 352.0, misses: 12.0, waits: [9.0, 60.0, 300.0], ..GOLDEN_COVE };
+
+const ZEN: Core = Core { width: 6.0, window: 320.0, misses: 16.0, waits: [10.0, 46.0, 350.0], misprediction: 13.0, ..GOLDEN_COVE };
+
+const SKYLAKE: Core = Core { width: 4.0, window: 224.0, misses: 12.0, waits: [9.0, 50.0, 250.0], walks: 2.0, ..GOLDEN_COVE };
+
+impl Core {
+    /// The core of a machine, with its own penalties where these are not assumed.
+    pub(super) fn of(machine: &Machine) -> Core {
+        let mut core = Core::family(machine);
+        let declared = |field: &str| {
+            let source = machine.source_of(field);
+            source.is_some_and(|source| source.origin != Origin::Assumed)
+        };
+        let mut wait = 0.0;
+        for cache in machine.data_path() {
+            let place = usize::from(cache.level.clamp(1, 3)) - 1;
+            let Some(penalty) = cache.penalty_cycles else { continue };
+            wait += f64::from(penalty);
+            if declared(&format!("cache.{}.penalty_cycles", cache.name())) {
+                core.waits[place] = wait;
+            }
+        }
+        for (level, wait) in (1..).zip(&mut core.translations) {
+            let Some(tlb) = machine.data_tlb(level) else { continue };
+            if let (Some(penalty), true) =
+                (tlb.penalty_cycles, declared(&format!("tlb.{}.penalty_cycles", tlb.name())))
+            {
+                *wait = f64::from(penalty);
+            }
+        }
+        if let (Some(cycles), true) =
+            (machine.cycle.and_then(|cycle| cycle.branch_miss_cycles), declared("cycle"))
+        {
+            core.misprediction = f64::from(cycles);
+        }
+        core
+    }
+
+    fn family(machine: &Machine) -> Core {
+        let says = |word: &str| machine.description.contains(word) || machine.name.starts_with(word);
+        match () {
+            () if says("AMD") || says("Zen") || says("zen") => ZEN,
+            () if machine.has("amx_tile") => GOLDEN_COVE,
+            () if machine.has("avx512_vbmi2") => SUNNY_COVE,
+            () => SKYLAKE,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The hot blocks of a profile, and the loops that they stand in.
+//!
+//! The loop of a block is its most probable way back to itself, by the direction that branches
+//! took. A call leads to the instruction behind it; indirect jumps and returns lead nowhere.
+
+use super::step::{Reader, Step};
+use super::text::Text;
+use iced_x86::{FlowControl, Instruction};
+use instrument::Profile;
+use std::collections::{BinaryHeap, HashMap};
+
+/// Instructions of a run that hot blocks make up, at least.
+const HOT_SHARE: f64 = 0.995;
+
+/// Hot blocks at most: the analysis must stay short beside the run.
+const HOT_MAX: usize = 4000;
+
+/// Blocks that the search for a loop visits at most.
+const VISITED_MAX: usize = 80;
+
+/// Instructions of a loop that are analysed at most.
+const STEPS_MAX: usize = 400;
+
+/// Blocks that begin and end at the same places: copies of one.
+pub(super) struct Node {
+    /// Indices into [`Profile::blocks`].
+    pub(super) blocks: Vec<usize>,
+    pub(super) executions: u64,
+    /// Empty where the code is not known.
+    pub(super) steps: Vec<Step>,
+    /// Nodes that follow, with the share of executions that go there.
+    next: Vec<(usize, f64)>,
+}
+
+/// A loop through a node, which is its first.
+pub(super) struct Cycle {
+    pub(super) nodes: Vec<usize>,
+    /// How probably an iteration is followed by another one.
+    pub(super) again: f64,
+}
+
+/// The hot blocks.
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Node>,
+}
+
+impl Graph {
+    /// The hot blocks of `profile`, the one with most instructions first.
+    pub(super) fn of(profile: &Profile) -> Graph {
+        let mut reader = Reader::new();
+        let mut text = Text::new(profile);
+        let mut places: HashMap<u64, (usize, u64)> = HashMap::new();
+        let mut ends = Vec::new();
+        let mut nodes: Vec<Node> = Vec::new();
+        for blocks in hot(profile) {
+            let block = &profile.blocks[blocks[0]];
+            let executions = blocks.iter().map(|&block| profile.blocks[block].executions).sum();
+            let instructions = text.instructions(block).unwrap_or_default();
+            let known = &profile.instructions[block.first as usize..][..block.count as usize];
+            let steps = instructions.iter().zip(known);
+            let steps = steps.map(|(instruction, known)| reader.step(instruction, known.loads, known.stores));
+            let place = places.entry(block.ip).or_insert((nodes.len(), executions));
+            if executions > place.1 {
+                *place = (nodes.len(), executions);
+            }
+            ends.push(instructions.last().map(|last| targets(last, taken(profile, &blocks, executions))));
+            nodes.push(Node { blocks, executions, steps: steps.collect(), next: Vec::new() });
+        }
+        for (node, targets) in nodes.iter_mut().zip(ends) {
+            let found = targets.into_iter().flatten().filter(|(_, share)| *share > 0.0);
+            node.next = found.filter_map(|(ip, share)| Some((places.get(&ip)?.0, share))).collect();
+        }
+        Graph { nodes }
+    }
+
+    /// The most probable way from a node back to itself.
+    pub(super) fn cycle(&self, start: usize) -> Option<Cycle> {
+        // Dijkstra's search; the length of an edge is the logarithm of how improbable it is.
+        let mut reached: HashMap<usize, (f64, usize)> = HashMap::new();
+        let mut queue = BinaryHeap::from([Reached { length: 0.0, node: start, from: start }]);
+        let mut first = true;
+        while let Some(Reached { length, node, from }) = queue.pop() {
+            if !first {
+                if reached.contains_key(&node) {
+                    continue;
+                }
+                reached.insert(node, (length, from));
+                if node == start || reached.len() > VISITED_MAX {
+                    break;
+                }
+            }
+            first = false;
+            for &(next, share) in &self.nodes[node].next {
+                queue.push(Reached { length: length - share.ln(), node: next, from: node });
+            }
+        }
+        let (length, mut node) = *reached.get(&start)?;
+        let mut nodes = Vec::new();
+        while node != start {
+            nodes.push(node);
+            node = reached.get(&node)?.1;
+        }
+        nodes.push(start);
+        nodes.reverse();
+        let steps: usize = nodes.iter().map(|&node| self.nodes[node].steps.len()).sum();
+        (steps <= STEPS_MAX).then(|| Cycle { nodes, again: (-length).exp() })
+    }
+}
+
+/// The blocks with most instructions; copies of one block stand together.
+fn hot(profile: &Profile) -> Vec<Vec<usize>> {
+    let mut groups: HashMap<(u64, u32), Vec<usize>> = HashMap::new();
+    let instructions =
+        |block: usize| profile.blocks[block].executions * u64::from(profile.blocks[block].count);
+    for (number, block) in profile.blocks.iter().enumerate().filter(|(_, block)| block.executions > 0) {
+        groups.entry((block.ip, block.len)).or_default().push(number);
+    }
+    let weight = |group: &Vec<usize>| group.iter().map(|&block| instructions(block)).sum::<u64>();
+    let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
+    groups.sort_by_cached_key(|group| (std::cmp::Reverse(weight(group)), group[0]));
+    let enough = HOT_SHARE * groups.iter().map(weight).sum::<u64>() as f64;
+    let mut sum = 0.0;
+    let more = |group: &Vec<usize>| {
+        let wanted = sum < enough;
+        sum += weight(group) as f64;
+        wanted
+    };
+    let hot = groups.iter().map(more).take_while(|wanted| *wanted).count().min(HOT_MAX);
+    groups.truncate(hot);
+    groups
+}
+
+/// The share of executions that took the branch at their end.
+fn taken(profile: &Profile, blocks: &[usize], executions: u64) -> f64 {
+    let taken: u64 = blocks.iter().map(|&block| profile.blocks[block].taken).sum();
+    (taken as f64 / executions.max(1) as f64).clamp(0.0, 1.0)
+}
+
+/// The addresses that follow a block with this last instruction, with their shares.
+fn targets(last: &Instruction, taken: f64) -> Vec<(u64, f64)> {
+    match last.flow_control() {
+        FlowControl::ConditionalBranch => {
+            vec![(last.near_branch_target(), taken), (last.next_ip(), 1.0 - taken)]
+        }
+        FlowControl::UnconditionalBranch => vec![(last.near_branch_target(), 1.0)],
+        FlowControl::Return | FlowControl::IndirectBranch => Vec::new(),
+        _ => vec![(last.next_ip(), 1.0)],
+    }
+}
+
+/// A node that the search has reached; the nearest one is the greatest.
+#[derive(PartialEq)]
+struct Reached {
+    length: f64,
+    node: usize,
+    from: usize,
+}
+
+impl Eq for Reached {}
+
+impl PartialOrd for Reached {
+    fn partial_cmp(&self, other: &Reached) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Reached {
+    fn cmp(&self, other: &Reached) -> std::cmp::Ordering {
+        other.length.total_cmp(&self.length).then(other.node.cmp(&self.node))
+    }
+}

@@ -1,0 +1,265 @@
+//! Estimated cycles: what a processor would take, by what it would take them for.
+//!
+//! ```text
+//! profile ─▶ hot blocks ─▶ loops ─▶ base of an iteration, origins of addresses ─┐
+//! counts of sites and blocks ───────────────────────────────────────────────────┴▶ parts
+//! ```
+//!
+//! A run has counted everything that is needed: executions and directions of blocks, misses of
+//! sites, mispredicted branches. The rest is read from the code of the hot blocks, once, when the
+//! run has ended. [`graph`] finds the loop of each block, [`flow`] the dependences in it, [`stall`]
+//! what misses cost beside the base. **Units.** Cycles of one core that has everything to itself.
+//! **Leaves out** what LIMITS.md lists under estimated cycles.
+
+mod core;
+mod flow;
+mod graph;
+mod parts;
+mod rates;
+mod stall;
+mod step;
+mod text;
+mod timing;
+
+pub use parts::{Parts, PART_NAMES};
+
+use self::core::Core;
+use flow::{of_loop, of_sequence, throughput, Flow};
+use graph::{Cycle, Graph};
+use instrument::Profile;
+use machine::Machine;
+use rates::{role, Misses};
+use simulate::Counts;
+use stall::{cost, Events, Exposed, Iteration, Role, KINDS};
+use step::Step;
+
+/// Estimated cycles of sites and of blocks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Estimated {
+    /// By site: what its references wait for.
+    pub by_site: Vec<(u32, Parts)>,
+    /// By block: base, fetches and branches.
+    pub by_block: Vec<(u32, Parts)>,
+}
+
+/// What a run counted.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted<'a> {
+    /// The blocks, with their executions.
+    pub profile: &'a Profile,
+    /// Misses by site and block.
+    pub counts: &'a Counts,
+    /// Mispredicted branches by block; empty where none were predicted.
+    pub mispredicted: &'a [u64],
+    /// The machine's numbers of the simulated levels.
+    pub numbers: &'a [u8],
+}
+
+/// Estimates the cycles of a run on `machine`.
+pub fn estimate(counted: &Counted<'_>, machine: &Machine) -> Estimated {
+    let core = Core::of(machine);
+    let misses = Misses::of(counted.profile, &counted.counts.sites, counted.numbers);
+    let graph = Graph::of(counted.profile);
+    let mut run = Run { counted, misses, core, estimated: Estimated::default() };
+    let mut hot = vec![false; counted.profile.blocks.len()];
+    let facts: Vec<Facts> = (0..graph.nodes.len()).map(|node| run.facts(&graph, node)).collect();
+    for node in 0..graph.nodes.len() {
+        if !graph.nodes[node].steps.is_empty() {
+            run.node(&graph, node, &facts);
+            graph.nodes[node].blocks.iter().for_each(|&block| hot[block] = true);
+        }
+    }
+    for block in (0..hot.len()).filter(|&block| !hot[block]) {
+        run.cold(block);
+    }
+    run.instruction_side();
+    run.estimated
+}
+
+struct Run<'a> {
+    counted: &'a Counted<'a>,
+    misses: Misses<'a>,
+    core: Core,
+    estimated: Estimated,
+}
+
+/// What is known of a node by itself.
+struct Facts {
+    rates: Vec<[Events; 2]>,
+    /// Mispredictions of each execution.
+    mispredictions: f64,
+    throughput: f64,
+}
+
+/// A loop, or a block that is none, with what its flow says of each step.
+struct Analysis {
+    nodes: Vec<usize>,
+    flow: Flow,
+    again: f64,
+}
+
+impl Analysis {
+    fn of(graph: &Graph, node: usize, width: f64) -> Analysis {
+        let steps = |nodes: &[usize]| -> Vec<Step> {
+            nodes.iter().flat_map(|&node| graph.nodes[node].steps.iter().cloned()).collect()
+        };
+        match graph.cycle(node) {
+            Some(Cycle { nodes, again }) if again > 0.01 => {
+                let flow = of_loop(&steps(&nodes), width);
+                Analysis { nodes, flow, again }
+            }
+            _ => Analysis { nodes: vec![node], flow: of_sequence(&steps(&[node]), width), again: 0.0 },
+        }
+    }
+}
+
+impl Run<'_> {
+    fn facts(&self, graph: &Graph, node: usize) -> Facts {
+        let node = &graph.nodes[node];
+        let wrong: u64 = node.blocks.iter().filter_map(|&block| self.counted.mispredicted.get(block)).sum();
+        Facts {
+            rates: self.misses.of_node(node),
+            mispredictions: wrong as f64 / node.executions.max(1) as f64,
+            throughput: throughput(&node.steps, self.core.width),
+        }
+    }
+
+    /// Estimates a node in its loop.
+    fn node(&mut self, graph: &Graph, node: usize, facts: &[Facts]) {
+        let analysis = Analysis::of(graph, node, self.core.width);
+        let (iteration, waiting) = iteration(graph, &analysis, facts);
+        let exposed = iteration.exposed(&self.core);
+        let of_all: f64 = analysis.nodes.iter().map(|&node| facts[node].throughput).sum();
+        let share = if of_all > 0.0 { facts[node].throughput / of_all } else { 0.0 };
+        // What the chain adds to the base is a wait for the first level as far as its loads are.
+        let without_loads = analysis.flow.throughput.max(analysis.flow.chain_without_loads);
+        let l1 = share * (iteration.base - without_loads).max(0.0);
+        let base = share * iteration.base - l1;
+        let times = self.counted.profile;
+        for &block in &graph.nodes[node].blocks {
+            let executions = times.blocks[block].executions as f64;
+            let parts = Parts { base: whole(base * executions), l1: whole(l1 * executions), ..Parts::default() };
+            self.estimated.by_block.push((block as u32, parts));
+            self.sites(block, &graph.nodes[node].steps, &analysis.flow, &waiting, &exposed);
+        }
+    }
+
+    /// Estimates the sites of a block whose steps are the first of a flow. Of a load that decides a
+    /// branch, the share `waiting` waits in full.
+    fn sites(&mut self, block: usize, steps: &[Step], flow: &Flow, waiting: &[f64], exposed: &Exposed) {
+        let sites: Vec<(u32, usize)> = self.misses.of_block(block).collect();
+        for (site, index) in sites {
+            let [loads, stores] = self.misses.events(site);
+            let Some(step) = steps.get(index) else { continue };
+            let role = role(flow.origins[index], &loads, step.repeated);
+            let waiting = if role == Role::Chained { 0.0 } else { waiting[index] };
+            let mut kinds = cost(&loads.times(1.0 - waiting), role, exposed, &self.core);
+            let decided = loads.times(waiting).waits(&self.core);
+            let stored = cost(&stores, Role::Streamed, exposed, &self.core);
+            for (kind, (decided, stored)) in kinds.iter_mut().zip(decided.into_iter().zip(stored)) {
+                *kind += decided + stored;
+            }
+            let iterations = self.repeated(site, step.repeated);
+            self.estimated.by_site.push((site, Parts { base: iterations, ..waits(kinds) }));
+        }
+    }
+
+    /// Cycles of a repeated string instruction beside its misses: its start, and what it moves.
+    fn repeated(&self, site: u32, repeated: bool) -> u64 {
+        const START: f64 = 25.0;
+        const ELEMENTS_PER_CYCLE: f64 = 8.0;
+        let complex = self.counted.counts.complex.get(site as usize).filter(|_| repeated);
+        complex.map_or(0, |complex| {
+            whole(START * complex.executions as f64 + complex.iterations as f64 / ELEMENTS_PER_CYCLE)
+        })
+    }
+
+    /// Estimates a block that is not hot, or whose code is not known, by its counts alone.
+    fn cold(&mut self, block: usize) {
+        let known = &self.counted.profile.blocks[block];
+        if known.executions == 0 {
+            return;
+        }
+        let executions = known.executions as f64;
+        let base = f64::from(known.count) / (0.5 * self.core.width);
+        let mut iteration =
+            Iteration { instructions: f64::from(known.count), base, ..Iteration::default() };
+        let sites: Vec<(u32, usize)> = self.misses.of_block(block).collect();
+        for &(site, _) in &sites {
+            let [loads, stores] = self.misses.events(site);
+            iteration.independent.add(&loads, 1.0 / executions);
+            iteration.streams.add(&stores, 1.0 / executions);
+        }
+        let exposed = iteration.exposed(&self.core);
+        let parts = Parts { base: whole(base * executions), ..Parts::default() };
+        self.estimated.by_block.push((block as u32, parts));
+        for (site, _) in sites {
+            let [loads, stores] = self.misses.events(site);
+            let loads = cost(&loads, Role::Independent, &exposed, &self.core);
+            let stores = cost(&stores, Role::Streamed, &exposed, &self.core);
+            let kinds = std::array::from_fn(|kind| loads[kind] + stores[kind]);
+            self.estimated.by_site.push((site, waits(kinds)));
+        }
+    }
+
+    /// Adds what instruction fetches wait for, and mispredicted branches.
+    fn instruction_side(&mut self) {
+        for (number, block) in self.counted.counts.blocks.iter().enumerate() {
+            let mut events = self.misses.served(&block.fetches);
+            events.translated = [block.tlbs[0].saturating_sub(block.tlbs[1]) as f64, block.tlbs[1] as f64];
+            let [second, third, memory, tlb] = events.waits(&self.core);
+            let parts =
+                Parts { fetch: whole(second + third + memory), tlb: whole(tlb), ..Parts::default() };
+            if parts != Parts::default() {
+                self.estimated.by_block.push((number as u32, parts));
+            }
+        }
+        for (number, &wrong) in self.counted.mispredicted.iter().enumerate().filter(|(_, wrong)| **wrong > 0) {
+            let branches = whole(wrong as f64 * self.core.misprediction);
+            self.estimated.by_block.push((number as u32, Parts { branches, ..Parts::default() }));
+        }
+    }
+}
+
+/// The misses of an iteration; and by step of it, the share of its executions whose load decides a
+/// branch that is mispredicted.
+fn iteration(graph: &Graph, analysis: &Analysis, facts: &[Facts]) -> (Iteration, Vec<f64>) {
+    let Analysis { nodes, flow, again } = analysis;
+    let mut iteration = Iteration {
+        instructions: flow.origins.len() as f64,
+        base: flow.throughput.max(if *again > 0.5 { flow.chain } else { 0.0 }),
+        again: *again,
+        ..Iteration::default()
+    };
+    // The node of each step, to find the mispredictions of a branch.
+    let owners: Vec<usize> =
+        nodes.iter().flat_map(|&node| graph.nodes[node].steps.iter().map(move |_| node)).collect();
+    let mut waiting = vec![0.0f64; flow.origins.len()];
+    for (branch, loads) in &flow.decided_by {
+        for &load in loads {
+            waiting[load] = waiting[load].max(facts[owners[*branch]].mispredictions.min(1.0));
+        }
+    }
+    let mut place = 0;
+    for &node in nodes {
+        iteration.mispredictions += facts[node].mispredictions;
+        for (step, [loads, stores]) in graph.nodes[node].steps.iter().zip(&facts[node].rates) {
+            match role(flow.origins[place], loads, step.repeated) {
+                Role::Independent => iteration.independent.add(loads, 1.0 - waiting[place]),
+                Role::Streamed => iteration.streams.add(loads, 1.0 - waiting[place]),
+                Role::Chained => {}
+            }
+            iteration.streams.add(stores, 1.0);
+            place += 1;
+        }
+    }
+    (iteration, waiting)
+}
+
+fn waits([second, third, memory, tlb]: [f64; KINDS]) -> Parts {
+    Parts { l2: whole(second), l3: whole(third), memory: whole(memory), tlb: whole(tlb), ..Parts::default() }
+}
+
+fn whole(cycles: f64) -> u64 {
+    cycles.round().max(0.0) as u64
+}

@@ -1,0 +1,147 @@
+//! What the misses of a loop cost, beside its base.
+//!
+//! The frame is interval analysis (Karkhanis and Smith 2004; Eyerman et al. 2009): a program runs at
+//! its base speed but for miss events, and what an event costs depends on what overlaps with it.
+//!
+//! - A load in a chain waits for every miss in full, unless the chain is so short that the reorder
+//!   buffer holds several of them.
+//! - Independent misses overlap: those within reach of the reorder buffer share one wait, of which
+//!   the time that the buffer covers is hidden.
+//! - Lines of streams come ahead of their use and cost what the bandwidth costs, hidden behind the
+//!   base. Stores wait for nobody and cost bandwidth too.
+//! - A mispredicted branch that a load decides waits for it.
+
+use super::core::Core;
+
+/// Kinds of waits: for the second level, the third, memory, and the TLBs.
+pub(super) const KINDS: usize = 4;
+
+/// How often something waits in an iteration, by kind: served by L2, L3 and memory, and the two
+/// levels of translation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Events {
+    /// Lines that the second level, the third, and memory had.
+    pub(super) served: [f64; 3],
+    /// Translations that the second-level TLB had, and walks.
+    pub(super) translated: [f64; 2],
+}
+
+impl Events {
+    pub(super) fn add(&mut self, other: &Events, times: f64) {
+        let pairs = self.served.iter_mut().zip(other.served);
+        pairs.for_each(|(sum, more)| *sum += times * more);
+        let pairs = self.translated.iter_mut().zip(other.translated);
+        pairs.for_each(|(sum, more)| *sum += times * more);
+    }
+
+    pub(super) fn times(&self, factor: f64) -> Events {
+        let mut events = Events::default();
+        events.add(self, factor);
+        events
+    }
+
+    /// Cycles of all waits in full, by kind.
+    pub(super) fn waits(&self, core: &Core) -> [f64; KINDS] {
+        let [second, third, memory] = [0, 1, 2].map(|place| self.served[place] * core.waits[place]);
+        let [inner, outer] = core.translations;
+        [second, third, memory, self.translated[0] * inner + self.translated[1] * outer]
+    }
+
+    /// Cycles of the bandwidth that prefetched lines take, by kind.
+    fn streamed(&self, core: &Core) -> [f64; KINDS] {
+        let [second, third, memory] = [0, 1, 2].map(|place| self.served[place] * core.streamed[place]);
+        let walks = self.translated[1] * core.translations[1] / core.walks;
+        [second, third, memory, walks]
+    }
+
+    /// Cycles of independent misses if as many as possible are under way.
+    fn crowded(&self, core: &Core) -> [f64; KINDS] {
+        let [second, third, memory, translations] = self.waits(core);
+        let misses = core.misses;
+        [second / misses, third / misses, memory / misses, translations / core.walks]
+    }
+
+    /// Waits that are long: what the reorder buffer does not cover by itself.
+    fn long(&self) -> f64 {
+        self.served[1] + self.served[2]
+    }
+}
+
+/// The misses of an iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Iteration {
+    /// Instructions.
+    pub(super) instructions: f64,
+    /// Cycles without any miss.
+    pub(super) base: f64,
+    /// Mispredicted branches.
+    pub(super) mispredictions: f64,
+    /// How probably another iteration follows.
+    pub(super) again: f64,
+    /// Misses whose addresses need no chained load.
+    pub(super) independent: Events,
+    /// Lines of streams, and of stores.
+    pub(super) streams: Events,
+}
+
+/// The share of each wait that costs time, beside what the base hides.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Exposed {
+    /// Of an independent miss's wait.
+    pub(super) independent: f64,
+    /// Of a stream's bandwidth.
+    pub(super) stream: f64,
+    /// Of a chained miss's wait.
+    pub(super) chained: f64,
+}
+
+impl Iteration {
+    /// Instructions that the processor looks ahead: up to the reorder buffer's size, and on average
+    /// to the next mispredicted branch.
+    fn window(&self, core: &Core) -> f64 {
+        let between = self.instructions / self.mispredictions.max(1e-9);
+        core.window.min(between)
+    }
+
+    /// The shares for the loop.
+    pub(super) fn exposed(&self, core: &Core) -> Exposed {
+        let instructions = self.instructions.max(1.0);
+        let window = self.window(core);
+        let sum = |kinds: [f64; KINDS]| kinds.iter().sum::<f64>();
+        let waits = sum(self.independent.waits(core));
+        // What is hidden while the window fills.
+        let covered = window * self.base / instructions;
+        let together = (self.independent.long() * window / instructions).clamp(1.0, core.misses);
+        let each = waits / self.independent.long().max(1e-12);
+        let hidden = if self.independent.long() * each > 0.0 { (covered / each).min(1.0) } else { 1.0 };
+        let by_latency = waits * (1.0 - hidden) / together;
+        // Bandwidth is hidden behind the base.
+        let (crowded, streamed) = (sum(self.independent.crowded(core)), sum(self.streams.streamed(core)));
+        let by_bandwidth = (crowded + streamed - self.base).max(0.0);
+        let exposed = by_latency.max(by_bandwidth);
+        let weight = by_latency.max(crowded) + streamed;
+        let share = if weight > 0.0 { exposed / weight } else { 0.0 };
+        let independent = if waits > 0.0 { share * by_latency.max(crowded) / waits } else { 0.0 };
+        // Chains that are short stand in the reorder buffer together.
+        let chain = instructions / (1.0 - self.again).max(1e-3);
+        let chains = (window / chain).clamp(1.0, core.misses);
+        Exposed { independent, stream: share, chained: 1.0 / chains }
+    }
+}
+
+/// Cycles of a site's events, by kind.
+pub(super) fn cost(events: &Events, role: Role, exposed: &Exposed, core: &Core) -> [f64; KINDS] {
+    match role {
+        Role::Chained => events.waits(core).map(|wait| wait * exposed.chained),
+        Role::Independent => events.waits(core).map(|wait| wait * exposed.independent),
+        Role::Streamed => events.streamed(core).map(|cycles| cycles * exposed.stream),
+    }
+}
+
+/// How misses of a site overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Chained,
+    Independent,
+    Streamed,
+}

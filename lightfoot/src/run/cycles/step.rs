@@ -1,0 +1,186 @@
+//! An instruction as the analysis of dependences sees it.
+
+use super::timing::{is_move, timing, Timing, Unit};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+
+/// Registers that carry dependences: by the number of the full register, and one for all flags.
+pub(super) type Slot = u8;
+
+/// The slot of the flags.
+const FLAGS: Slot = 255;
+
+/// The number of slots.
+pub(super) const SLOTS: usize = 256;
+
+/// The address of a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Address {
+    pub(super) base: Option<Slot>,
+    pub(super) index: Option<Slot>,
+    pub(super) scale: u8,
+    pub(super) displacement: u64,
+}
+
+/// What an instruction does to a register that addresses may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The register becomes another one plus a constant.
+    Offset { to: Slot, from: Slot, constant: i64 },
+    /// The register becomes another one plus or minus a register.
+    Moved { to: Slot, from: Slot, by: Slot },
+    /// The register becomes a multiple of another one, which may have been moved too.
+    Multiple { to: Slot, from: Slot },
+    /// Nothing is known of the registers that are written.
+    Opaque,
+}
+
+/// One instruction.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    /// Registers that feed the result, those of an address excluded.
+    pub(super) reads: Vec<Slot>,
+    pub(super) writes: Vec<Slot>,
+    pub(super) address: Option<Address>,
+    pub(super) loads: u8,
+    pub(super) stores: u8,
+    pub(super) timing: Timing,
+    pub(super) change: Change,
+    /// Whether it is a conditional branch, which the flags feed.
+    pub(super) conditional: bool,
+    /// Whether it is a repeated string instruction.
+    pub(super) repeated: bool,
+}
+
+/// Reads the steps of instructions.
+pub(super) struct Reader(InstructionInfoFactory);
+
+impl Reader {
+    pub(super) fn new() -> Reader {
+        Reader(InstructionInfoFactory::new())
+    }
+
+    /// The step of an instruction with so many loads and stores.
+    pub(super) fn step(&mut self, instruction: &Instruction, loads: u8, stores: u8) -> Step {
+        let memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+        let is_lea = instruction.mnemonic() == Mnemonic::Lea;
+        let address = (memory && !is_lea).then(|| address(instruction));
+        let mut reads = Vec::new();
+        let mut writes = Vec::new();
+        let info = self.0.info(instruction);
+        let zeroes = is_zeroing(instruction);
+        for used in info.used_registers() {
+            let Some(slot) = slot(used.register()) else { continue };
+            let (read, write) = match used.access() {
+                OpAccess::Read | OpAccess::CondRead => (true, false),
+                OpAccess::Write => (false, true),
+                OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite => (true, true),
+                _ => (false, false),
+            };
+            // The registers of an address are waited for by the load and not by the result.
+            let of_address =
+                address.is_some_and(|address| address.base == Some(slot) || address.index == Some(slot));
+            if read && !zeroes && (!of_address || write) {
+                reads.push(slot);
+            }
+            if write {
+                writes.push(slot);
+            }
+        }
+        if !zeroes && instruction.rflags_read() != 0 {
+            reads.push(FLAGS);
+        }
+        if instruction.rflags_modified() != 0 {
+            writes.push(FLAGS);
+        }
+        // The stack engine renames the stack pointer ahead of everything else.
+        let is_stack = matches!(
+            instruction.mnemonic(),
+            Mnemonic::Push | Mnemonic::Pop | Mnemonic::Call | Mnemonic::Ret
+        );
+        if is_stack {
+            let pointer = slot(Register::RSP);
+            reads.retain(|read| Some(*read) != pointer);
+            writes.retain(|write| Some(*write) != pointer);
+        }
+        let timing = timing(instruction);
+        Step {
+            change: change(instruction),
+            reads,
+            writes,
+            address,
+            loads,
+            stores,
+            conditional: instruction.is_jcc_short_or_near(),
+            repeated: instruction.has_rep_prefix() && instruction.is_string_instruction(),
+            timing: if zeroes { Timing { latency: 0, slots: 1, unit: Unit::General } } else { timing },
+        }
+    }
+}
+
+/// The slot of a register; none for those that never change, such as the instruction pointer.
+fn slot(register: Register) -> Option<Slot> {
+    let full = register.full_register();
+    (full != Register::None && full != Register::RIP).then_some((full as usize).min(254) as Slot)
+}
+
+fn address(instruction: &Instruction) -> Address {
+    Address {
+        base: slot(instruction.memory_base()),
+        index: slot(instruction.memory_index()),
+        scale: instruction.memory_index_scale() as u8,
+        displacement: instruction.memory_displacement64(),
+    }
+}
+
+/// Whether the result is 0, or all ones, whatever the operands hold: processors know these forms.
+fn is_zeroing(instruction: &Instruction) -> bool {
+    use Mnemonic::{Pcmpeqb, Pcmpeqd, Pxor, Sub, Vpxor, Vxorps, Xor, Xorpd, Xorps};
+    let form = matches!(
+        instruction.mnemonic(),
+        Xor | Sub | Pxor | Xorps | Xorpd | Vpxor | Vxorps | Pcmpeqd | Pcmpeqb
+    );
+    let last = instruction.op_count().saturating_sub(1);
+    let register = |operand| instruction.op_register(operand);
+    let before = last.saturating_sub(1);
+    form && last > 0 && register(last) != Register::None && register(last) == register(before)
+}
+
+fn change(instruction: &Instruction) -> Change {
+    let register = |operand: u32| {
+        let is = operand < instruction.op_count() && instruction.op_kind(operand) == OpKind::Register;
+        is.then(|| slot(instruction.op_register(operand))).flatten()
+    };
+    let constant = |operand: u32| instruction.try_immediate(operand).ok().map(|value| value as i64);
+    let Some(to) = register(0) else { return Change::Opaque };
+    match instruction.mnemonic() {
+        mnemonic if is_move(mnemonic) || mnemonic == Mnemonic::Movsxd => match register(1) {
+            Some(from) => Change::Offset { to, from, constant: 0 },
+            None => Change::Opaque,
+        },
+        Mnemonic::Inc => Change::Offset { to, from: to, constant: 1 },
+        Mnemonic::Dec => Change::Offset { to, from: to, constant: -1 },
+        Mnemonic::Add | Mnemonic::Sub => {
+            let sign = if instruction.mnemonic() == Mnemonic::Add { 1 } else { -1 };
+            match (constant(1), register(1)) {
+                (Some(constant), _) => Change::Offset { to, from: to, constant: sign * constant },
+                (_, Some(by)) if by != to => Change::Moved { to, from: to, by },
+                _ => Change::Opaque,
+            }
+        }
+        Mnemonic::Shl | Mnemonic::Imul => match (register(1), constant(instruction.op_count() - 1)) {
+            (Some(from), Some(_)) if instruction.op_count() == 3 => Change::Multiple { to, from },
+            (_, Some(_)) if instruction.op_count() == 2 => Change::Multiple { to, from: to },
+            _ => Change::Opaque,
+        },
+        Mnemonic::Lea => {
+            let Address { base, index, displacement, .. } = address(instruction);
+            match (base, index) {
+                (Some(from), None) => Change::Offset { to, from, constant: displacement as i64 },
+                (Some(from), Some(by)) => Change::Moved { to, from, by },
+                (None, Some(from)) => Change::Multiple { to, from },
+                (None, None) => Change::Opaque,
+            }
+        }
+        _ => Change::Opaque,
+    }
+}
