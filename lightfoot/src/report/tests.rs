@@ -106,6 +106,7 @@ pub(crate) fn cache_report() -> Report {
         l3_misses: None,
         dtlb_misses: Some(2),
         branch_mispredictions: None,
+        cycles: None,
     };
     report.totals.misses = Some(misses);
     for row in &mut report.functions {

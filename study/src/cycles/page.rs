@@ -1,7 +1,7 @@
 //! The study's results as files: a page, data, a table and a plot.
 
 use super::experiment::COMMAND;
-use super::findings::{families, Findings, Half, Predictor, Quality, Row, APART, BAR, ESTIMATE, PREDICTORS};
+use super::findings::{families, Findings, Predictor, Quality, Row, APART, BAR, ESTIMATE, PREDICTORS};
 use crate::host::dated;
 use anyhow::{Context, Result};
 use plot::scatter::{scatter, Cloud, Scatter};
@@ -226,7 +226,7 @@ fn plot(findings: &Findings) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::findings::tests::rows;
-    use super::super::findings::verdicts;
+    use super::super::findings::{verdicts, Half};
     use super::*;
 
     fn findings() -> Findings {

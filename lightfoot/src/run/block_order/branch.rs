@@ -8,6 +8,7 @@
 //! A signal handler that runs between a branch and its successor hides the outcome; such branches
 //! are counted separately, not guessed.
 
+use super::region::State;
 use instrument::tool::{BlockView, Transfer};
 use simulate::{Outcome, Prediction, Predictor};
 
@@ -37,35 +38,37 @@ pub struct Predicted {
 #[derive(Default)]
 pub(super) struct Thread {
     predictor: Option<Predictor>,
-    pending: Option<(u32, Branch)>,
+    pending: Option<(u32, Branch, State)>,
 }
 
 impl Predicted {
-    /// Thread `thread` enters block `number` at `address`, which decides the branch before it.
+    /// Thread `thread` enters block `number` at `address`, which decides the branch before it. A
+    /// branch outside of the region that is counted trains the predictor and counts for nothing.
     pub(super) fn block(
         &mut self,
         thread: &mut Thread,
         new: fn() -> Predictor,
         address: u64,
         number: u32,
-        ends: Option<Branch>,
+        (ends, state): (Option<Branch>, State),
     ) {
-        if let Some((block, branch)) = thread.pending.take() {
+        if let Some((block, branch, state)) = thread.pending.take() {
+            let counted = u64::from(state == State::Open);
             match branch.outcome(address) {
-                None => self.hidden += 1,
+                None => self.hidden += counted,
                 Some(outcome) => {
-                    self.resolved += 1;
+                    self.resolved += counted;
                     let predictor = thread.predictor.get_or_insert_with(new);
                     let wrong = predictor.branch(branch.ip, outcome) == Prediction::Wrong;
                     let block = block as usize;
                     if self.mispredicted.len() <= block {
                         self.mispredicted.resize(block + 1, 0);
                     }
-                    self.mispredicted[block] += u64::from(wrong);
+                    self.mispredicted[block] += counted * u64::from(wrong);
                 }
             }
         }
-        thread.pending = ends.map(|branch| (number, branch));
+        thread.pending = ends.map(|branch| (number, branch, state));
     }
 }
 
@@ -104,8 +107,8 @@ mod tests {
         let (mut predicted, mut thread) = (Predicted::default(), Thread::default());
         let new = simulate::PREDICTORS[0].new;
         for address in [0x12, 0x40, 0x77] {
-            predicted.block(&mut thread, new, 0, 3, Some(branch));
-            predicted.block(&mut thread, new, address, 4, None);
+            predicted.block(&mut thread, new, 0, 3, (Some(branch), State::Open));
+            predicted.block(&mut thread, new, address, 4, (None, State::Open));
         }
         assert_eq!((predicted.resolved, predicted.hidden), (2, 1));
     }

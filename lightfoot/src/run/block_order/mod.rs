@@ -214,7 +214,9 @@ impl BlockOrderAnalysis {
     fn enter(&mut self, thread_number: u32, thread: &mut Thread, known: &BlockFacts) {
         let number = known.step.block;
         if let Some(predicted) = &mut self.predicted {
-            predicted.block(&mut thread.branches, self.predictor, known.step.address, number, known.branch);
+            let state = if self.regions.is_none() { State::Open } else { thread.region };
+            let branches = &mut thread.branches;
+            predicted.block(branches, self.predictor, known.step.address, number, (known.branch, state));
         }
         let counts = self.regions.is_none() || thread.region == State::Open;
         if let Some(calls) = &mut self.calls {

@@ -14,8 +14,11 @@ pub(super) struct Core {
     pub(super) width: f64,
     /// Instructions of the reorder buffer.
     pub(super) window: f64,
-    /// First-level misses that can be under way.
-    pub(super) misses: f64,
+    /// Misses that are under way together at most, by where they are served: the second level, the
+    /// third, memory.
+    pub(super) parallel: [f64; 3],
+    /// The share of a wait for the third level or memory that is left where misses stay in a page.
+    pub(super) near: f64,
     /// What a load waits beyond a hit, if the second level, the third or memory has the line.
     pub(super) waits: [f64; 3],
     /// Cycles of a line that a prefetcher brings, from each of these.
@@ -32,19 +35,20 @@ pub(super) struct Core {
 const GOLDEN_COVE: Core = Core {
     width: 6.0,
     window: 512.0,
-    misses: 16.0,
+    parallel: [16.0, 12.0, 12.0],
+    near: 0.5,
     waits: [11.0, 160.0, 500.0],
-    streamed: [2.0, 8.0, 16.0],
+    streamed: [2.0, 8.0, 14.0],
     translations: [7.0, 30.0],
     walks: 4.0,
-    misprediction: 17.0,
+    misprediction: 20.0,
 };
 
-const SUNNY_COVE: Core = Core { width: 5.0, window: 352.0, misses: 12.0, waits: [9.0, 60.0, 300.0], ..GOLDEN_COVE };
+const SUNNY_COVE: Core = Core { width: 5.0, window: 352.0, waits: [9.0, 60.0, 300.0], ..GOLDEN_COVE };
 
-const ZEN: Core = Core { width: 6.0, window: 320.0, misses: 16.0, waits: [10.0, 46.0, 350.0], misprediction: 13.0, ..GOLDEN_COVE };
+const ZEN: Core = Core { width: 6.0, window: 320.0, waits: [10.0, 46.0, 350.0], misprediction: 13.0, ..GOLDEN_COVE };
 
-const SKYLAKE: Core = Core { width: 4.0, window: 224.0, misses: 12.0, waits: [9.0, 50.0, 250.0], walks: 2.0, ..GOLDEN_COVE };
+const SKYLAKE: Core = Core { width: 4.0, window: 224.0, waits: [9.0, 50.0, 250.0], walks: 2.0, ..GOLDEN_COVE };
 
 impl Core {
     /// The core of a machine, with its own penalties where these are not assumed.
@@ -54,6 +58,10 @@ impl Core {
             let source = machine.source_of(field);
             source.is_some_and(|source| source.origin != Origin::Assumed)
         };
+        if machine.data_tlb(1).is_none() {
+            // Nothing tells whether misses stay in a page.
+            core.near = 1.0;
+        }
         let mut wait = 0.0;
         for cache in machine.data_path() {
             let place = usize::from(cache.level.clamp(1, 3)) - 1;

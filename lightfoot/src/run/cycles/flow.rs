@@ -60,7 +60,9 @@ pub(super) fn of_loop(steps: &[Step], width: f64) -> Flow {
     let chain = chain(steps, LOAD_LATENCY);
     let chain_without_loads = chain_of(steps, 0.0, chain);
     let (origins, decided_by) = origins(steps, ITERATIONS);
-    Flow { throughput: throughput(steps, width), chain, chain_without_loads, origins, decided_by }
+    // The branch that closes the loop is taken, and only one of a cycle is.
+    let throughput = throughput(steps, width).max(1.0);
+    Flow { throughput, chain, chain_without_loads, origins, decided_by }
 }
 
 /// Analyses a sequence that does not repeat: nothing is handed on, and no address has a stride.
@@ -99,7 +101,7 @@ pub(super) fn throughput(steps: &[Step], width: f64) -> f64 {
     }
     // Units that vectors share: three in all, of which two compute with floats and two shuffle.
     let vectors = (vector + float + shuffle) / 3.0;
-    [slots / width, loads / 2.0, stores / 2.0, branches, multiplier, vectors, float / 2.0, shuffle / 2.0, divider]
+    [slots / width, loads / 2.0, stores / 2.0, branches / 2.0, multiplier, vectors, float / 2.0, shuffle / 2.0, divider]
         .into_iter()
         .fold(0.0, f64::max)
 }

@@ -23,6 +23,7 @@ mod timing;
 
 pub use parts::{Parts, PART_NAMES};
 
+
 use self::core::Core;
 use flow::{of_loop, of_sequence, throughput, Flow};
 use graph::{Cycle, Graph};
@@ -30,8 +31,12 @@ use instrument::Profile;
 use machine::Machine;
 use rates::{role, Misses};
 use simulate::Counts;
-use stall::{cost, Events, Exposed, Iteration, Role, KINDS};
+use stall::{cost, Events, Exposed, Iteration, Role, KINDS, SPARSE_LINES};
 use step::Step;
+
+/// A loop hands values on if another iteration follows so probably; else it is the way around an
+/// inner loop, whose own iterations are the ones that count.
+const AGAIN_MIN: f64 = 0.5;
 
 /// Estimated cycles of sites and of blocks.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -127,12 +132,16 @@ impl Run<'_> {
     /// Estimates a node in its loop.
     fn node(&mut self, graph: &Graph, node: usize, facts: &[Facts]) {
         let analysis = Analysis::of(graph, node, self.core.width);
-        let (iteration, waiting) = iteration(graph, &analysis, facts);
+        let (mut iteration, waiting) = iteration(graph, &analysis, facts);
+        let (throughput, flow) = (analysis.flow.throughput, &analysis.flow);
+        // Short chains run side by side, as far as dispatch and units allow.
+        let chains = if analysis.again > AGAIN_MIN { iteration.chains(&self.core) } else { f64::INFINITY };
+        iteration.base = throughput.max(flow.chain / chains);
         let exposed = iteration.exposed(&self.core);
         let of_all: f64 = analysis.nodes.iter().map(|&node| facts[node].throughput).sum();
         let share = if of_all > 0.0 { facts[node].throughput / of_all } else { 0.0 };
         // What the chain adds to the base is a wait for the first level as far as its loads are.
-        let without_loads = analysis.flow.throughput.max(analysis.flow.chain_without_loads);
+        let without_loads = throughput.max(flow.chain_without_loads / chains);
         let l1 = share * (iteration.base - without_loads).max(0.0);
         let base = share * iteration.base - l1;
         let times = self.counted.profile;
@@ -140,7 +149,7 @@ impl Run<'_> {
             let executions = times.blocks[block].executions as f64;
             let parts = Parts { base: whole(base * executions), l1: whole(l1 * executions), ..Parts::default() };
             self.estimated.by_block.push((block as u32, parts));
-            self.sites(block, &graph.nodes[node].steps, &analysis.flow, &waiting, &exposed);
+            self.sites(block, &graph.nodes[node].steps, flow, &waiting, &exposed);
         }
     }
 
@@ -227,7 +236,7 @@ fn iteration(graph: &Graph, analysis: &Analysis, facts: &[Facts]) -> (Iteration,
     let Analysis { nodes, flow, again } = analysis;
     let mut iteration = Iteration {
         instructions: flow.origins.len() as f64,
-        base: flow.throughput.max(if *again > 0.5 { flow.chain } else { 0.0 }),
+        base: flow.throughput,
         again: *again,
         ..Iteration::default()
     };
@@ -247,7 +256,8 @@ fn iteration(graph: &Graph, analysis: &Analysis, facts: &[Facts]) -> (Iteration,
             match role(flow.origins[place], loads, step.repeated) {
                 Role::Independent => iteration.independent.add(loads, 1.0 - waiting[place]),
                 Role::Streamed => iteration.streams.add(loads, 1.0 - waiting[place]),
-                Role::Chained => {}
+                Role::Sparse => iteration.streams.add(loads, SPARSE_LINES * (1.0 - waiting[place])),
+                Role::Chained => iteration.chained.add(loads, 1.0),
             }
             iteration.streams.add(stores, 1.0);
             place += 1;
@@ -263,3 +273,6 @@ fn waits([second, third, memory, tlb]: [f64; KINDS]) -> Parts {
 fn whole(cycles: f64) -> u64 {
     cycles.round().max(0.0) as u64
 }
+
+#[cfg(test)]
+mod tests;

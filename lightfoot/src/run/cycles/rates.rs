@@ -9,6 +9,9 @@ use simulate::SiteMisses;
 /// Strides up to so many bytes are followed by prefetchers, which stop at the end of a page.
 const STRIDE_BYTES_MAX: u64 = 2048;
 
+/// Larger strides leave lines out, which prefetchers bring nevertheless.
+const LINE_BYTES: u64 = 64;
+
 /// A stride that stands in a register is small if at most this share of misses is in a page that
 /// the TLB does not have.
 const SMALL_STRIDE_TLB_SHARE: f64 = 0.25;
@@ -91,7 +94,8 @@ pub(super) fn role(origin: Option<Origin>, rate: &Events, repeated: bool) -> Rol
     match origin {
         _ if repeated => Role::Streamed,
         Some(Origin::Chained) => Role::Chained,
-        Some(Origin::Stride(Some(bytes))) if bytes.unsigned_abs() <= STRIDE_BYTES_MAX => Role::Streamed,
+        Some(Origin::Stride(Some(bytes))) if bytes.unsigned_abs() <= LINE_BYTES => Role::Streamed,
+        Some(Origin::Stride(Some(bytes))) if bytes.unsigned_abs() <= STRIDE_BYTES_MAX => Role::Sparse,
         Some(Origin::Stride(None)) if translated <= SMALL_STRIDE_TLB_SHARE * missed => Role::Streamed,
         _ => Role::Independent,
     }

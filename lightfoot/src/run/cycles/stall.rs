@@ -16,6 +16,12 @@ use super::core::Core;
 /// Kinds of waits: for the second level, the third, memory, and the TLBs.
 pub(super) const KINDS: usize = 4;
 
+/// Lines that come for each one of a sparse stream.
+pub(super) const SPARSE_LINES: f64 = 2.0;
+
+/// Lines of a page that miss, at least, for each time that the page itself does.
+const NEAR_LINES: f64 = 16.0;
+
 /// How often something waits in an iteration, by kind: served by L2, L3 and memory, and the two
 /// levels of translation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,7 +48,10 @@ impl Events {
 
     /// Cycles of all waits in full, by kind.
     pub(super) fn waits(&self, core: &Core) -> [f64; KINDS] {
-        let [second, third, memory] = [0, 1, 2].map(|place| self.served[place] * core.waits[place]);
+        let near = if self.is_near() { core.near } else { 1.0 };
+        let shares = [1.0, near, near];
+        let [second, third, memory] =
+            [0, 1, 2].map(|place| self.served[place] * core.waits[place] * shares[place]);
         let [inner, outer] = core.translations;
         [second, third, memory, self.translated[0] * inner + self.translated[1] * outer]
     }
@@ -57,8 +66,20 @@ impl Events {
     /// Cycles of independent misses if as many as possible are under way.
     fn crowded(&self, core: &Core) -> [f64; KINDS] {
         let [second, third, memory, translations] = self.waits(core);
-        let misses = core.misses;
-        [second / misses, third / misses, memory / misses, translations / core.walks]
+        let [of_second, of_third, of_memory] = core.parallel;
+        [second / of_second, third / of_third, memory / of_memory, translations / core.walks]
+    }
+
+    /// Whether misses mostly stay within a page, as the TLB tells: then the prefetcher that follows
+    /// pages has some of their lines already.
+    fn is_near(&self) -> bool {
+        NEAR_LINES * self.translated.iter().sum::<f64>() <= self.long()
+    }
+
+    /// References that wait for anything.
+    fn count(&self) -> f64 {
+        let sum = |of: &[f64]| of.iter().sum::<f64>();
+        sum(&self.served).max(sum(&self.translated))
     }
 
     /// Waits that are long: what the reorder buffer does not cover by itself.
@@ -82,6 +103,8 @@ pub(super) struct Iteration {
     pub(super) independent: Events,
     /// Lines of streams, and of stores.
     pub(super) streams: Events,
+    /// Misses of chained loads.
+    pub(super) chained: Events,
 }
 
 /// The share of each wait that costs time, beside what the base hides.
@@ -103,6 +126,12 @@ impl Iteration {
         core.window.min(between)
     }
 
+    /// Chains that stand in the reorder buffer together, because each is short.
+    pub(super) fn chains(&self, core: &Core) -> f64 {
+        let chain = self.instructions.max(1.0) / (1.0 - self.again).max(1e-3);
+        (self.window(core) / chain).clamp(1.0, core.parallel[0])
+    }
+
     /// The shares for the loop.
     pub(super) fn exposed(&self, core: &Core) -> Exposed {
         let instructions = self.instructions.max(1.0);
@@ -111,9 +140,9 @@ impl Iteration {
         let waits = sum(self.independent.waits(core));
         // What is hidden while the window fills.
         let covered = window * self.base / instructions;
-        let together = (self.independent.long() * window / instructions).clamp(1.0, core.misses);
-        let each = waits / self.independent.long().max(1e-12);
-        let hidden = if self.independent.long() * each > 0.0 { (covered / each).min(1.0) } else { 1.0 };
+        let together = (self.independent.long() * window / instructions).clamp(1.0, core.parallel[0]);
+        let each = waits / self.independent.count().max(1e-12);
+        let hidden = if each > 0.0 { (covered / each).min(1.0) } else { 1.0 };
         let by_latency = waits * (1.0 - hidden) / together;
         // Bandwidth is hidden behind the base.
         let (crowded, streamed) = (sum(self.independent.crowded(core)), sum(self.streams.streamed(core)));
@@ -122,10 +151,10 @@ impl Iteration {
         let weight = by_latency.max(crowded) + streamed;
         let share = if weight > 0.0 { exposed / weight } else { 0.0 };
         let independent = if waits > 0.0 { share * by_latency.max(crowded) / waits } else { 0.0 };
-        // Chains that are short stand in the reorder buffer together.
-        let chain = instructions / (1.0 - self.again).max(1e-3);
-        let chains = (window / chain).clamp(1.0, core.misses);
-        Exposed { independent, stream: share, chained: 1.0 / chains }
+        let chains = self.chains(core);
+        // Lines of one object are asked for together.
+        let lines = self.chained.served.iter().sum::<f64>().max(1.0);
+        Exposed { independent, stream: share, chained: 1.0 / (chains * lines) }
     }
 }
 
@@ -135,13 +164,19 @@ pub(super) fn cost(events: &Events, role: Role, exposed: &Exposed, core: &Core) 
         Role::Chained => events.waits(core).map(|wait| wait * exposed.chained),
         Role::Independent => events.waits(core).map(|wait| wait * exposed.independent),
         Role::Streamed => events.streamed(core).map(|cycles| cycles * exposed.stream),
+        Role::Sparse => events.streamed(core).map(|cycles| cycles * exposed.stream * SPARSE_LINES),
     }
 }
 
 /// How misses of a site overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
+    /// In a chain, each after the other.
     Chained,
+    /// Next to others that do not need it.
     Independent,
+    /// Ahead of their use, line after line.
     Streamed,
+    /// Ahead of their use, with lines between them that nobody asked for.
+    Sparse,
 }

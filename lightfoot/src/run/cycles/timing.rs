@@ -5,7 +5,7 @@
 //! Lake (Fog's tables, uops.info); AMD's differ by a cycle here and there. **Leaves out** bypass
 //! delays, micro-fusion limits, and everything that depends on operand values.
 
-use iced_x86::Instruction;
+use iced_x86::{Instruction, OpKind};
 use iced_x86::Mnemonic::{self, *};
 
 /// What an instruction takes beside a slot of the dispatch.
@@ -23,7 +23,7 @@ pub(super) enum Unit {
     Shuffle,
     /// The divider, which it blocks for so many cycles.
     Divider(u8),
-    /// Branches that may be taken, one each cycle.
+    /// Branches, two each cycle.
     Branch,
 }
 
@@ -51,14 +51,17 @@ fn by_shape(instruction: &Instruction) -> (u8, u8, Unit) {
     let vector = (0..instruction.op_count()).any(|operand| {
         instruction.op_register(operand).is_vector_register()
     });
+    let loads = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
     match (vector, is_move(instruction.mnemonic())) {
-        (_, true) => (0, 1, Unit::General),
-        (true, false) => (1, 1, Unit::Vector),
-        (false, false) => (1, 1, Unit::General),
+        // Moves between vectors are renamed, and so is what a load brings. Those between integer
+        // registers have not been since Ice Lake.
+        (_, true) if vector || loads => (0, 1, Unit::General),
+        (true, _) => (1, 1, Unit::Vector),
+        (false, _) => (1, 1, Unit::General),
     }
 }
 
-/// Whether an instruction only copies: registers are renamed, so that it has no latency.
+/// Whether an instruction only copies.
 pub(super) fn is_move(mnemonic: Mnemonic) -> bool {
     matches!(
         mnemonic,
@@ -75,7 +78,7 @@ fn of_mnemonic(mnemonic: Mnemonic) -> Option<(u8, u8, Unit)> {
         Popcnt | Lzcnt | Tzcnt | Bsf | Bsr | Pdep | Pext | Crc32 => (3, 1, Multiplier),
         Div | Idiv => (14, 4, Divider(6)),
         Addsd | Addss | Addpd | Addps | Subsd | Subss | Subpd | Subps | Vaddsd | Vaddss | Vaddpd | Vaddps
-        | Vsubsd | Vsubss | Vsubpd | Vsubps => (3, 1, Float),
+        | Vsubsd | Vsubss | Vsubpd | Vsubps => (2, 1, Float),
         Mulsd | Mulss | Mulpd | Mulps | Vmulsd | Vmulss | Vmulpd | Vmulps => (4, 1, Float),
         Vfmadd132sd | Vfmadd213sd | Vfmadd231sd | Vfmadd132pd | Vfmadd213pd | Vfmadd231pd | Vfmadd132ss
         | Vfmadd213ss | Vfmadd231ss | Vfmadd132ps | Vfmadd213ps | Vfmadd231ps | Vfnmadd231pd
