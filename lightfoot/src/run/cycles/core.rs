@@ -41,7 +41,7 @@ const GOLDEN_COVE: Core = Core {
     streamed: [2.0, 8.0, 14.0],
     translations: [7.0, 30.0],
     walks: 4.0,
-    misprediction: 20.0,
+    misprediction: 22.0,
 };
 
 const SUNNY_COVE: Core = Core { width: 5.0, window: 352.0, waits: [9.0, 60.0, 300.0], ..GOLDEN_COVE };

@@ -114,6 +114,15 @@ fn key(address: &Address, writes: &[u32; SLOTS]) -> Key {
     (*address, of(address.base), of(address.index))
 }
 
+/// Cycles by which a forwarded value is later than one from the cache: processors rename stores
+/// only where the address is a register and a displacement.
+fn forwarding(address: &Address) -> f64 {
+    match address.index {
+        None => 0.0,
+        Some(_) => 5.0,
+    }
+}
+
 /// Cycles that each iteration waits for the one before it, if loads take `load_latency`.
 fn chain(steps: &[Step], load_latency: f64) -> f64 {
     let mut ready = [0.0f64; SLOTS];
@@ -131,7 +140,8 @@ fn chain(steps: &[Step], load_latency: f64) -> f64 {
                 let at = of(&mut address.base.into_iter().chain(address.index));
                 // A value that was stored at the same address is forwarded.
                 let forwarded = known.and_then(|known| stored.get(&known)).copied();
-                start = start.max(at.max(forwarded.unwrap_or(0.0)) + load_latency);
+                let forwarded = forwarded.map_or(0.0, |ready| ready + forwarding(address));
+                start = start.max(at.max(forwarded) + load_latency);
             }
             let done = start + f64::from(step.timing.latency);
             if let (Some(known), true) = (known, step.stores > 0) {

@@ -25,13 +25,14 @@ pub use parts::{Parts, PART_NAMES};
 
 
 use self::core::Core;
-use flow::{of_loop, of_sequence, throughput, Flow};
+use flow::{of_loop, of_sequence, throughput, Flow, Origin};
 use graph::{Cycle, Graph};
 use instrument::Profile;
 use machine::Machine;
-use rates::{role, Misses};
+use rates::{role, role_of_store, Misses};
 use simulate::Counts;
-use stall::{cost, Events, Exposed, Iteration, Role, KINDS, SPARSE_LINES};
+use stall::{cost, Events, Exposed, Iteration, Role, KINDS};
+use std::collections::HashMap;
 use step::Step;
 
 /// A loop hands values on if another iteration follows so probably; else it is the way around an
@@ -132,7 +133,7 @@ impl Run<'_> {
     /// Estimates a node in its loop.
     fn node(&mut self, graph: &Graph, node: usize, facts: &[Facts]) {
         let analysis = Analysis::of(graph, node, self.core.width);
-        let (mut iteration, waiting) = iteration(graph, &analysis, facts);
+        let (mut iteration, roles) = iteration(graph, &analysis, facts);
         let (throughput, flow) = (analysis.flow.throughput, &analysis.flow);
         // Short chains run side by side, as far as dispatch and units allow.
         let chains = if analysis.again > AGAIN_MIN { iteration.chains(&self.core) } else { f64::INFINITY };
@@ -149,37 +150,39 @@ impl Run<'_> {
             let executions = times.blocks[block].executions as f64;
             let parts = Parts { base: whole(base * executions), l1: whole(l1 * executions), ..Parts::default() };
             self.estimated.by_block.push((block as u32, parts));
-            self.sites(block, &graph.nodes[node].steps, flow, &waiting, &exposed);
+            self.sites(block, &graph.nodes[node].steps, &roles, &exposed);
         }
     }
 
-    /// Estimates the sites of a block whose steps are the first of a flow. Of a load that decides a
-    /// branch, the share `waiting` waits in full.
-    fn sites(&mut self, block: usize, steps: &[Step], flow: &Flow, waiting: &[f64], exposed: &Exposed) {
+    /// Estimates the sites of a block whose steps are the first of the flow.
+    fn sites(&mut self, block: usize, steps: &[Step], roles: &[Roles], exposed: &Exposed) {
         let sites: Vec<(u32, usize)> = self.misses.of_block(block).collect();
         for (site, index) in sites {
             let [loads, stores] = self.misses.events(site);
-            let Some(step) = steps.get(index) else { continue };
-            let role = role(flow.origins[index], &loads, step.repeated);
-            let waiting = if role == Role::Chained { 0.0 } else { waiting[index] };
-            let mut kinds = cost(&loads.times(1.0 - waiting), role, exposed, &self.core);
-            let decided = loads.times(waiting).waits(&self.core);
-            let stored = cost(&stores, Role::Streamed, exposed, &self.core);
+            let Some(Roles { load, store, waiting }) = roles.get(index) else { continue };
+            let mut kinds = cost(&loads.times(1.0 - waiting), *load, exposed, &self.core);
+            let decided = loads.times(*waiting).waits(&self.core);
+            let stored = cost(&stores, *store, exposed, &self.core);
             for (kind, (decided, stored)) in kinds.iter_mut().zip(decided.into_iter().zip(stored)) {
                 *kind += decided + stored;
             }
-            let iterations = self.repeated(site, step.repeated);
-            self.estimated.by_site.push((site, Parts { base: iterations, ..waits(kinds) }));
+            self.estimated.by_site.push((site, waits(kinds)));
         }
+        let repeated = self.misses.all_of_block(block).filter_map(|(site, index)| {
+            let cycles = self.repeated(site, steps.get(index)?.repeated?);
+            Some((site, Parts { base: cycles, ..Parts::default() }))
+        });
+        let repeated: Vec<(u32, Parts)> = repeated.collect();
+        self.estimated.by_site.extend(repeated);
     }
 
     /// Cycles of a repeated string instruction beside its misses: its start, and what it moves.
-    fn repeated(&self, site: u32, repeated: bool) -> u64 {
+    fn repeated(&self, site: u32, element_bytes: usize) -> u64 {
         const START: f64 = 25.0;
-        const ELEMENTS_PER_CYCLE: f64 = 8.0;
-        let complex = self.counted.counts.complex.get(site as usize).filter(|_| repeated);
-        complex.map_or(0, |complex| {
-            whole(START * complex.executions as f64 + complex.iterations as f64 / ELEMENTS_PER_CYCLE)
+        const BYTES_PER_CYCLE: f64 = 32.0;
+        self.counted.counts.complex.get(site as usize).map_or(0, |complex| {
+            let bytes = (element_bytes as u64 * complex.iterations) as f64;
+            whole(START * complex.executions as f64 + bytes / BYTES_PER_CYCLE)
         })
     }
 
@@ -230,40 +233,59 @@ impl Run<'_> {
     }
 }
 
-/// The misses of an iteration; and by step of it, the share of its executions whose load decides a
-/// branch that is mispredicted.
-fn iteration(graph: &Graph, analysis: &Analysis, facts: &[Facts]) -> (Iteration, Vec<f64>) {
+/// How the misses of a step overlap.
+#[derive(Clone, Copy)]
+struct Roles {
+    load: Role,
+    store: Role,
+    /// The share of loads that a mispredicted branch waits for in full.
+    waiting: f64,
+}
+
+/// The misses of an iteration, and the roles of its steps.
+fn iteration(graph: &Graph, analysis: &Analysis, facts: &[Facts]) -> (Iteration, Vec<Roles>) {
     let Analysis { nodes, flow, again } = analysis;
     let mut iteration = Iteration {
         instructions: flow.origins.len() as f64,
         base: flow.throughput,
         again: *again,
+        mispredictions: nodes.iter().map(|&node| facts[node].mispredictions).sum(),
         ..Iteration::default()
     };
-    // The node of each step, to find the mispredictions of a branch.
-    let owners: Vec<usize> =
-        nodes.iter().flat_map(|&node| graph.nodes[node].steps.iter().map(move |_| node)).collect();
-    let mut waiting = vec![0.0f64; flow.origins.len()];
+    // Each step with its node and its misses.
+    let of_node = |&node: &usize| {
+        graph.nodes[node].steps.iter().zip(&facts[node].rates).map(move |(step, rates)| (node, step, rates))
+    };
+    let steps: Vec<(usize, &Step, &[Events; 2])> = nodes.iter().flat_map(of_node).collect();
+    let mut waiting = vec![0.0f64; steps.len()];
     for (branch, loads) in &flow.decided_by {
-        for &load in loads {
-            waiting[load] = waiting[load].max(facts[owners[*branch]].mispredictions.min(1.0));
+        for &load in loads.iter().filter(|&&load| flow.origins[load] == Some(Origin::Computed)) {
+            waiting[load] = waiting[load].max(facts[steps[*branch].0].mispredictions.min(1.0));
         }
     }
-    let mut place = 0;
-    for &node in nodes {
-        iteration.mispredictions += facts[node].mispredictions;
-        for (step, [loads, stores]) in graph.nodes[node].steps.iter().zip(&facts[node].rates) {
-            match role(flow.origins[place], loads, step.repeated) {
-                Role::Independent => iteration.independent.add(loads, 1.0 - waiting[place]),
-                Role::Streamed => iteration.streams.add(loads, 1.0 - waiting[place]),
-                Role::Sparse => iteration.streams.add(loads, SPARSE_LINES * (1.0 - waiting[place])),
-                Role::Chained => iteration.chained.add(loads, 1.0),
-            }
-            iteration.streams.add(stores, 1.0);
-            place += 1;
+    let mut lines: HashMap<i64, f64> = HashMap::new();
+    for ((_, _, rates), origin) in steps.iter().zip(&flow.origins) {
+        if let Some(Origin::Stride(Some(stride))) = origin {
+            let own: f64 = rates.iter().flat_map(|events| events.served).sum();
+            *lines.entry(*stride).or_default() += own;
         }
     }
-    (iteration, waiting)
+    let mut roles = Vec::new();
+    for (place, (_, step, [loads, stores])) in steps.iter().enumerate() {
+        let origin = flow.origins[place];
+        let lines = match origin {
+            Some(Origin::Stride(Some(stride))) => lines.get(&stride).copied().unwrap_or(0.0),
+            _ => 0.0,
+        };
+        let streamed = step.repeated.map(|_| Role::Streamed);
+        let load = streamed.unwrap_or_else(|| role(origin, loads, lines));
+        let store = streamed.unwrap_or_else(|| role_of_store(origin, lines));
+        let waiting = waiting[place];
+        iteration.count(load, loads, 1.0 - waiting);
+        iteration.count(store, stores, 1.0);
+        roles.push(Roles { load, store, waiting });
+    }
+    (iteration, roles)
 }
 
 fn waits([second, third, memory, tlb]: [f64; KINDS]) -> Parts {

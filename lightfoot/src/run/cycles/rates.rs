@@ -9,7 +9,7 @@ use simulate::SiteMisses;
 /// Strides up to so many bytes are followed by prefetchers, which stop at the end of a page.
 const STRIDE_BYTES_MAX: u64 = 2048;
 
-/// Larger strides leave lines out, which prefetchers bring nevertheless.
+/// Bytes of a line. Larger strides leave lines out, which prefetchers bring nevertheless.
 const LINE_BYTES: u64 = 64;
 
 /// A stride that stands in a register is small if at most this share of misses is in a page that
@@ -37,11 +37,18 @@ impl<'a> Misses<'a> {
         Misses { profile, sites, served_by: served_by(numbers), first_sites }
     }
 
-    /// The sites of a block that missed, each with the index of its instruction.
-    pub(super) fn of_block(&self, block: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
+    /// The sites of a block, each with the index of its instruction.
+    pub(super) fn all_of_block(&self, block: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
         let own = self.first_sites[block]..self.first_sites[block + 1];
-        let missed = |site: &u32| self.sites.get(*site as usize).is_some_and(|site| *site != SiteMisses::default());
-        own.filter(missed).map(|site| (site, self.profile.sites[site as usize].index as usize))
+        own.map(|site| (site, self.profile.sites[site as usize].index as usize))
+    }
+
+    /// The sites of a block that missed.
+    pub(super) fn of_block(&self, block: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let missed = |site: &(u32, usize)| {
+            self.sites.get(site.0 as usize).is_some_and(|site| *site != SiteMisses::default())
+        };
+        self.all_of_block(block).filter(missed)
     }
 
     /// The misses of a site: of loads, and of stores. Translations count as the loads' if it loads.
@@ -87,16 +94,31 @@ fn served_by(numbers: &[u8]) -> Vec<usize> {
     (0..numbers.len()).map(next).collect()
 }
 
-/// How the misses of a load overlap.
-pub(super) fn role(origin: Option<Origin>, rate: &Events, repeated: bool) -> Role {
+/// How the misses of a load overlap; `lines` come in an iteration by references with its stride.
+pub(super) fn role(origin: Option<Origin>, rate: &Events, lines: f64) -> Role {
     let missed: f64 = rate.served.iter().sum();
     let translated: f64 = rate.translated.iter().sum();
     match origin {
-        _ if repeated => Role::Streamed,
         Some(Origin::Chained) => Role::Chained,
-        Some(Origin::Stride(Some(bytes))) if bytes.unsigned_abs() <= LINE_BYTES => Role::Streamed,
+        Some(Origin::Stride(Some(bytes))) if is_dense(bytes, lines) => Role::Streamed,
         Some(Origin::Stride(Some(bytes))) if bytes.unsigned_abs() <= STRIDE_BYTES_MAX => Role::Sparse,
         Some(Origin::Stride(None)) if translated <= SMALL_STRIDE_TLB_SHARE * missed => Role::Streamed,
         _ => Role::Independent,
     }
+}
+
+/// How the misses of a store take bandwidth.
+pub(super) fn role_of_store(origin: Option<Origin>, lines: f64) -> Role {
+    match origin {
+        Some(Origin::Stride(Some(bytes))) if is_dense(bytes, lines) => Role::Streamed,
+        Some(Origin::Stride(None)) => Role::Streamed,
+        _ => Role::Sparse,
+    }
+}
+
+/// Whether references with this stride touch most lines on their way, alone or together.
+fn is_dense(bytes: i64, lines: f64) -> bool {
+    const MOST: f64 = 0.7;
+    let step = bytes.unsigned_abs();
+    step <= LINE_BYTES || lines * LINE_BYTES as f64 >= MOST * step as f64
 }

@@ -9,15 +9,19 @@
 //!   the time that the buffer covers is hidden.
 //! - Lines of streams come ahead of their use and cost what the bandwidth costs, hidden behind the
 //!   base. Stores wait for nobody and cost bandwidth too.
-//! - A mispredicted branch that a load decides waits for it.
+//! - A mispredicted branch that a load decides waits for it, where the load's address came by
+//!   branches as well; where it did not, the wrong path has asked for the next lines meanwhile.
 
 use super::core::Core;
 
 /// Kinds of waits: for the second level, the third, memory, and the TLBs.
 pub(super) const KINDS: usize = 4;
 
+/// How far the view reaches for chains, in distances between mispredicted branches.
+const BEHIND_BRANCHES: f64 = 2.0;
+
 /// Lines that come for each one of a sparse stream.
-pub(super) const SPARSE_LINES: f64 = 2.0;
+const SPARSE_LINES: f64 = 2.0;
 
 /// Lines of a page that miss, at least, for each time that the page itself does.
 const NEAR_LINES: f64 = 16.0;
@@ -30,6 +34,14 @@ pub(super) struct Events {
     pub(super) served: [f64; 3],
     /// Translations that the second-level TLB had, and walks.
     pub(super) translated: [f64; 2],
+}
+
+impl Core {
+    /// Cycles of one wait of a kind.
+    fn longest(&self, kind: usize) -> f64 {
+        let [second, third, memory] = self.waits;
+        [second, third, memory, self.translations[1].max(1.0)][kind]
+    }
 }
 
 impl Events {
@@ -76,12 +88,6 @@ impl Events {
         NEAR_LINES * self.translated.iter().sum::<f64>() <= self.long()
     }
 
-    /// References that wait for anything.
-    fn count(&self) -> f64 {
-        let sum = |of: &[f64]| of.iter().sum::<f64>();
-        sum(&self.served).max(sum(&self.translated))
-    }
-
     /// Waits that are long: what the reorder buffer does not cover by itself.
     fn long(&self) -> f64 {
         self.served[1] + self.served[2]
@@ -119,31 +125,38 @@ pub(super) struct Exposed {
 }
 
 impl Iteration {
-    /// Instructions that the processor looks ahead: up to the reorder buffer's size, and on average
-    /// to the next mispredicted branch.
-    fn window(&self, core: &Core) -> f64 {
-        let between = self.instructions / self.mispredictions.max(1e-9);
-        core.window.min(between)
+    /// Counts events of a step, so often in each iteration.
+    pub(super) fn count(&mut self, role: Role, events: &Events, times: f64) {
+        match role {
+            Role::Chained => self.chained.add(events, times),
+            Role::Independent => self.independent.add(events, times),
+            Role::Streamed => self.streams.add(events, times),
+            Role::Sparse => self.streams.add(events, SPARSE_LINES * times),
+        }
     }
 
-    /// Chains that stand in the reorder buffer together, because each is short.
+    /// Chains that stand in the reorder buffer together, because each is short. A mispredicted
+    /// branch ends the view, but the chain behind it begins before the branch is decided where both
+    /// paths lead there.
     pub(super) fn chains(&self, core: &Core) -> f64 {
+        let between = self.instructions / self.mispredictions.max(1e-9);
         let chain = self.instructions.max(1.0) / (1.0 - self.again).max(1e-3);
-        (self.window(core) / chain).clamp(1.0, core.parallel[0])
+        (core.window.min(BEHIND_BRANCHES * between) / chain).clamp(1.0, core.parallel[0])
     }
 
     /// The shares for the loop.
     pub(super) fn exposed(&self, core: &Core) -> Exposed {
-        let instructions = self.instructions.max(1.0);
-        let window = self.window(core);
+        // A wrong path mostly asks for lines that the right one needs too, so that mispredicted
+        // branches do not end the view for addresses that need no branch.
+        let (instructions, window) = (self.instructions.max(1.0), core.window);
         let sum = |kinds: [f64; KINDS]| kinds.iter().sum::<f64>();
-        let waits = sum(self.independent.waits(core));
+        let waits = self.independent.waits(core);
         // What is hidden while the window fills.
         let covered = window * self.base / instructions;
         let together = (self.independent.long() * window / instructions).clamp(1.0, core.parallel[0]);
-        let each = waits / self.independent.count().max(1e-12);
-        let hidden = if each > 0.0 { (covered / each).min(1.0) } else { 1.0 };
-        let by_latency = waits * (1.0 - hidden) / together;
+        let exposed = |kind: usize| waits[kind] * (1.0 - covered / core.longest(kind)).max(0.0);
+        let by_latency = (0..KINDS).map(exposed).sum::<f64>() / together;
+        let waits = sum(waits);
         // Bandwidth is hidden behind the base.
         let (crowded, streamed) = (sum(self.independent.crowded(core)), sum(self.streams.streamed(core)));
         let by_bandwidth = (crowded + streamed - self.base).max(0.0);

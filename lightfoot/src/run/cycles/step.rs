@@ -47,8 +47,8 @@ pub(super) struct Step {
     pub(super) change: Change,
     /// Whether it is a conditional branch, which the flags feed.
     pub(super) conditional: bool,
-    /// Whether it is a repeated string instruction.
-    pub(super) repeated: bool,
+    /// Of a repeated string instruction: bytes of an element.
+    pub(super) repeated: Option<usize>,
 }
 
 /// Reads the steps of instructions.
@@ -111,7 +111,8 @@ impl Reader {
             loads,
             stores,
             conditional: instruction.is_jcc_short_or_near(),
-            repeated: instruction.has_rep_prefix() && instruction.is_string_instruction(),
+            repeated: (instruction.has_rep_prefix() && instruction.is_string_instruction())
+                .then(|| instruction.memory_size().size().max(1)),
             timing: if zeroes { Timing { latency: 0, slots: 1, unit: Unit::General } } else { timing },
         }
     }
