@@ -314,14 +314,36 @@ fn branches_and_write_backs_are_counted_where_asked_for() {
 }
 
 #[test]
-fn cycles_are_the_declared_sum() {
+fn declared_cycles_are_a_sum_of_events() {
     let report = report(&["cache", "--machine", "sapphire-rapids", "--format", "json", "true"]);
-    let terms = report["cycles"]["terms"].as_array().unwrap();
+    let declared = &report["cycles"]["declared"];
+    let terms = declared["terms"].as_array().unwrap();
     let cycles =
         |term: &serde_json::Value| term["count"].as_f64().unwrap() * term["cycles_each"].as_f64().unwrap();
     let sum: f64 = terms.iter().map(cycles).sum();
-    assert_eq!(report["cycles"]["total"].as_f64(), Some(sum.round()));
+    assert_eq!(declared["total"].as_f64(), Some(sum.round()));
     assert!(terms.iter().any(|term| term["of"] == "L2 misses"), "{terms:?}");
+}
+
+#[test]
+fn parts_of_estimated_cycles_add_up_and_so_do_functions() {
+    let report = report(&["cache", "--branches", "--format", "json", "--top", "0", "ls", "/"]);
+    let sum = |parts: &serde_json::Value| -> u64 {
+        parts.as_object().unwrap().values().map(|part| part.as_u64().unwrap()).sum()
+    };
+    let cycles = &report["cycles"];
+    assert_eq!(cycles["total"].as_u64(), Some(sum(&cycles["parts"])));
+    assert_eq!(cycles["total"], report["totals"]["estimated_cycles"]);
+    assert_eq!(cycles["parts"], report["totals"]["cycle_parts"]);
+    for part in ["base", "fetch", "branches"] {
+        assert!(cycles["parts"][part].as_u64() > Some(0), "{part}: {cycles}");
+        let functions = report["functions"].as_array().unwrap().iter();
+        let of_functions: u64 = functions.map(|row| row["cycle_parts"][part].as_u64().unwrap()).sum();
+        assert_eq!(Some(of_functions), cycles["parts"][part].as_u64(), "{part}");
+    }
+    // Without a predictor branches cost nothing, and everything else stays.
+    let without = self::report(&["cache", "--format", "json", "--top", "0", "ls", "/"]);
+    assert_eq!(without["cycles"]["parts"]["branches"].as_u64(), Some(0));
 }
 
 #[test]

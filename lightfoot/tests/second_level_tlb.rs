@@ -58,7 +58,7 @@ fn cached(bench: &Bench, outer: &[(&str, u32, u32)]) -> (Vec<(String, u64)>, Val
     let options = ["--format", "json", "/bin/ls", "/"];
     let ran = lightfoot().args(["cache", "--machine"]).arg(&machine).args(options).run();
     let report = json(&ran.ends_with(0).stderr);
-    let terms = report["cycles"]["terms"].as_array().unwrap().iter();
+    let terms = report["cycles"]["declared"]["terms"].as_array().unwrap().iter();
     let terms = terms.map(|term| (term["of"].as_str().unwrap().into(), term["count"].as_u64().unwrap()));
     (terms.filter(|(of, _): &(String, u64)| of.starts_with("TLB")).collect(), report)
 }

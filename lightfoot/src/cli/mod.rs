@@ -15,8 +15,8 @@ mod traces;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use libraries::{
-    ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, Kernel, KeyInput, Lookups,
-    Matches, Study, Tile, TileLoop,
+    ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, Kernel, KeyInput,
+    Lookups, Matches, Study, Tile, TileLoop,
 };
 pub use machine_options::MachineOptions;
 pub use refusal::refusal;

@@ -4,8 +4,8 @@ use super::complaint::complain;
 use super::thread::{self, OfThread};
 use crate::cli::{By, Rep, Run, Shape};
 use crate::report::curve::{Curve, Touched};
-use crate::report::detail::{Detail, Part, PartLines};
 use crate::report::cycles::Cycles;
+use crate::report::detail::{Detail, Part, PartLines};
 use crate::report::{group, html, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
 use crate::run::block_order::branch::Predicted;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
@@ -284,7 +284,8 @@ impl Prepared<'_> {
         // found.
         let (mut symbols, calls) = (followed.symbols, followed.calls);
         let outcome = &measured.outcome;
-        let attribution = measured.simulated.as_ref().map(|simulated| simulated.attribution(&outcome.profile));
+        let attribution =
+            measured.simulated.as_ref().map(|simulated| simulated.attribution(&outcome.profile));
         let tally = tally(&outcome.profile, attribution.as_ref(), (self.run.rep, self.grain()), &mut symbols);
         let mut report = empty(&measured, self.run.rep);
         report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();

@@ -8,6 +8,7 @@
 //! fetched, such as fonts and libraries.
 
 use super::curve::Point;
+use super::cycles::Branches;
 use super::detail::{Detail, Part};
 use super::measurement::Report;
 use super::metric::{Kind, Metric, COUNT_METRICS};
@@ -192,14 +193,16 @@ impl<'a> Page<'a> {
                     // Other columns are no part of a whole: their tile has no rate.
                     _ => (0, ""),
                 };
-                let remark =
-                    if of.is_empty() { String::new() } else { format!("{} {of}", rate(value, whole)) };
+                let remark = match (&report.cycles, metric.field) {
+                    (Some(cycles), "estimated_cycles") => {
+                        text(&cycles.spent(Branches::of(report.conditional_branches)))
+                    }
+                    _ if of.is_empty() => String::new(),
+                    _ => format!("{} {of}", rate(value, whole)),
+                };
                 (metric.label.to_owned(), grouped(value), remark)
             })
             .collect();
-        if let Some(cycles) = &report.cycles {
-            tiles.push(("estimated cycles".into(), grouped(cycles.total), text(&cycles.declared.formula())));
-        }
         tiles.push(("wall time".into(), seconds(report.wall_s), "of the measured run".into()));
         // Without a native run, the tile gives the reason instead of a number.
         tiles.push(match (report.slowdown, report.native_wall_s) {

@@ -4,12 +4,14 @@
 //! separators. If the table's numbers leave too little room for names, they are shortened
 //! (`12.3M`); totals never are.
 
+use super::cycles::Branches;
 use super::measurement::Report;
 use super::metric::{short, Kind, Metric, CACHE_METRICS, COUNT_METRICS, L1D};
 use super::process::ProcessRow;
 use super::row::{Frame, Row};
 use super::simulated;
 use crate::cli::By;
+use crate::run::cycles::KNOWN_ERROR_PERCENT;
 use crate::run::hierarchy::{Prefetched, Traffic};
 use crate::run::tally::Counts;
 use present::number::{brief, compact, grouped, percent, rate, seconds};
@@ -69,10 +71,15 @@ fn totals(report: &Report) -> String {
 /// Whether the user requested a metric. The text does not mention others; JSON says how to request
 /// them.
 fn was_asked_for(report: &Report, metric: &Metric) -> bool {
-    metric.field != "branch_mispredictions" || report.conditional_branches.is_some()
+    match metric.field {
+        "branch_mispredictions" => report.conditional_branches.is_some(),
+        "estimated_cycles" => report.cycles.is_some(),
+        _ => true,
+    }
 }
 
-/// Write-backs and estimated cycles, which belong to no row, and the simulated machine.
+/// Write-backs, which belong to no row, what estimated cycles are spent on, and the simulated
+/// machine.
 fn beside_the_rows(report: &Report) -> String {
     let mut out = String::new();
     if let Some(write_backs) = &report.write_backs {
@@ -100,11 +107,11 @@ fn beside_the_rows(report: &Report) -> String {
         out += &format!("  {:<16} {}\n", "prefetched lines", levels.join(", "));
     }
     if let Some(cycles) = &report.cycles {
-        out += &format!("  {:<16} {}\n", "cycles", grouped(cycles.total));
-        // Lines break between two terms, never inside one.
-        let formula = cycles.declared.formula().replace(' ', "\u{a0}").replace("\u{a0}+\u{a0}", " +\u{a0}");
-        let formula = beside(&format!("  {:<16} estimated cycles = ", ""), &formula);
-        out += &formula.replace('\u{a0}', " ");
+        let spent = cycles.spent(Branches::of(report.conditional_branches));
+        // Lines break between two parts, never inside one.
+        let spent =
+            beside(&format!("  {:<16} ", "spent on"), &spent.replace(' ', "\u{a0}").replace(",\u{a0}", ", "));
+        out += &spent.replace('\u{a0}', " ");
     }
     if report.kind == Kind::Cache {
         out += &simulated::line(&report.machine);
@@ -153,10 +160,16 @@ fn remark(report: &Report, metric: &Metric) -> String {
         "l1d_store_misses" => (totals.stores, "stores"),
         "l2_misses" | "l3_misses" | "dtlb_misses" => (totals.loads + totals.stores, "loads and stores"),
         "branch_mispredictions" => (report.conditional_branches.unwrap_or(0), "conditional branches"),
+        "estimated_cycles" => return known_error(),
         _ => return String::new(),
     };
     let part = (metric.value)(totals).unwrap_or(0);
     format!("  {:>8} of {of}", rate(part, whole))
+}
+
+/// How far estimates of cycles were off, as text beside one.
+fn known_error() -> String {
+    format!("  (± {KNOWN_ERROR_PERCENT:.0} % in the median of small kernels)")
 }
 
 fn timing(report: &Report) -> String {

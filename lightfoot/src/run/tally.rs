@@ -19,8 +19,8 @@ pub use counts::{Counts, Misses};
 pub use part::Part;
 
 use crate::cli::Rep;
-use cell::Cells;
 use crate::run::cycles::{Estimated, Parts};
+use cell::Cells;
 use iced_x86::{Code, Mnemonic};
 use instrument::{Block, Instruction, Profile};
 use std::collections::HashMap;
@@ -41,9 +41,8 @@ impl Attribution {
     /// Adds estimated cycles, which every row then has.
     pub fn add_cycles(&mut self, estimated: &Estimated) {
         self.none.cycles = Some(Parts::default());
-        let misses = |(number, parts): &(u32, Parts)| {
-            (*number, Misses { cycles: Some(*parts), ..Misses::default() })
-        };
+        let misses =
+            |(number, parts): &(u32, Parts)| (*number, Misses { cycles: Some(*parts), ..Misses::default() });
         self.by_site.extend(estimated.by_site.iter().map(misses));
         self.by_block.extend(estimated.by_block.iter().map(misses));
     }

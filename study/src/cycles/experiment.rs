@@ -16,15 +16,15 @@ pub(super) struct Plan {
     pub(super) turns: usize,
     /// Rounds of a process.
     pub(super) rounds: usize,
-    /// A round lasts at least so long.
+    /// A round lasts at least so long. Short rounds find the stretches in which nothing else runs.
     pub(super) round_ns: f64,
 }
 
 impl Plan {
     pub(super) fn of(effort: Effort) -> Plan {
         match effort {
-            Effort::Quick => Plan { turns: 2, rounds: 3, round_ns: 2e7 },
-            Effort::Full => Plan { turns: 5, rounds: 5, round_ns: 3e7 },
+            Effort::Quick => Plan { turns: 2, rounds: 6, round_ns: 1e7 },
+            Effort::Full => Plan { turns: 6, rounds: 8, round_ns: 1e7 },
         }
     }
 
@@ -92,7 +92,8 @@ fn words(name: &str, passes: usize, rounds: usize) -> [String; 6] {
 
 /// The least and the middle of the rounds of all turns, for each variant.
 pub(super) fn timed(turns: &[Vec<Vec<f64>>], variant: usize) -> Option<Timed> {
-    let mut all: Vec<f64> = turns.iter().flat_map(|turn| turn.get(variant).into_iter().flatten()).copied().collect();
+    let mut all: Vec<f64> =
+        turns.iter().flat_map(|turn| turn.get(variant).into_iter().flatten()).copied().collect();
     all.sort_by(f64::total_cmp);
     Some(Timed { least_ns: *all.first()?, median_ns: crate::race::median(&all)? })
 }
@@ -115,7 +116,11 @@ pub(super) fn counted(variant: &Variant, folder: &Path) -> Result<Counted> {
         .stdout(Stdio::null())
         .status()
         .context("cannot run lightfoot cache")?;
-    anyhow::ensure!(status.success(), "lightfoot cache -- lightfoot kernel {} ended with {status}", variant.name);
+    anyhow::ensure!(
+        status.success(),
+        "lightfoot cache -- lightfoot kernel {} ended with {status}",
+        variant.name
+    );
     let text =
         std::fs::read_to_string(&report).with_context(|| format!("cannot read {}", report.display()))?;
     let report: Value = serde_json::from_str(&text).context("lightfoot cache wrote no JSON")?;
@@ -125,7 +130,8 @@ pub(super) fn counted(variant: &Variant, folder: &Path) -> Result<Counted> {
 /// The figures of a report.
 fn read(report: &Value) -> Result<Counted> {
     let total = |name: &str| report["totals"][name].as_f64();
-    let needed = |value: Option<f64>, name: &str| value.with_context(|| format!("lightfoot cache reports no {name}"));
+    let needed =
+        |value: Option<f64>, name: &str| value.with_context(|| format!("lightfoot cache reports no {name}"));
     let l1 = ["l1d_load_misses", "l1d_store_misses", "l1i_misses"];
     let cycles = &report["cycles"];
     let parts = cycles["parts"].as_object().into_iter().flatten();

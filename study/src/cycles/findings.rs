@@ -57,11 +57,7 @@ pub(super) struct Predictor {
 
 /// All rules, the estimate last.
 pub(super) const PREDICTORS: &[Predictor] = &[
-    Predictor {
-        name: "instructions",
-        about: "instructions alone",
-        predict: |counted| counted.instructions,
-    },
+    Predictor { name: "instructions", about: "instructions alone", predict: |counted| counted.instructions },
     Predictor {
         name: "Ir + 10 L1 + 100 LL",
         about: "the usual rule of cachegrind's users, with misses of the first and the last level",
@@ -72,7 +68,11 @@ pub(super) const PREDICTORS: &[Predictor] = &[
         about: "the machine's declared cost of every event, in full: what the report called cycles before",
         predict: |counted| counted.declared,
     },
-    Predictor { name: ESTIMATE, about: "the report's estimated cycles", predict: |counted| counted.estimated },
+    Predictor {
+        name: ESTIMATE,
+        about: "the report's estimated cycles",
+        predict: |counted| counted.estimated,
+    },
 ];
 
 /// The name of the rule that is judged.
@@ -143,7 +143,8 @@ pub(super) fn verdicts(rows: &[Row]) -> Vec<Verdict> {
 
 fn verdict(rows: &[Row], predictor: &Predictor) -> Option<Verdict> {
     let half = |half: Half| -> Vec<&Row> { rows.iter().filter(|row| row.half == half).collect() };
-    let (all, fitting, judging): (Vec<&Row>, _, _) = (rows.iter().collect(), half(Half::Fitting), half(Half::Judging));
+    let (all, fitting, judging): (Vec<&Row>, _, _) =
+        (rows.iter().collect(), half(Half::Fitting), half(Half::Judging));
     let (predicted, measured) = columns(&fitting, predictor);
     let scale_ns = scale(&predicted, &measured)?;
     let quality = |rows: &[&Row]| quality(rows, predictor, scale_ns);
@@ -210,11 +211,16 @@ pub(super) mod tests {
                 ..Counted::default()
             },
         };
-        [("list", 100.0, 70.0, 200.0), ("list", 300.0, 60.0, 500.0), ("sort", 50.0, 80.0, 100.0), ("sort", 90.0, 90.0, 250.0)]
-            .into_iter()
-            .enumerate()
-            .map(row)
-            .collect()
+        [
+            ("list", 100.0, 70.0, 200.0),
+            ("list", 300.0, 60.0, 500.0),
+            ("sort", 50.0, 80.0, 100.0),
+            ("sort", 90.0, 90.0, 250.0),
+        ]
+        .into_iter()
+        .enumerate()
+        .map(row)
+        .collect()
     }
 
     #[test]

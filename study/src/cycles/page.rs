@@ -63,11 +63,11 @@ fn page(findings: &Findings) -> String {
 }
 
 fn qualities(out: &mut String, findings: &Findings) {
-    *out += "\n## Rules\n\n| rule | half | variants | Spearman | pairs in order | median error | ns per unit |\n\
+    *out +=
+        "\n## Rules\n\n| rule | half | variants | Spearman | pairs in order | median error | ns per unit |\n\
              |---|---|---:|---:|---:|---:|---:|\n";
     for verdict in &findings.verdicts {
-        let halves =
-            [("all", verdict.all), ("fitting", verdict.fitting), ("judging", verdict.judging)];
+        let halves = [("all", verdict.all), ("fitting", verdict.fitting), ("judging", verdict.judging)];
         for (half, quality) in halves {
             let Some(quality) = quality else { continue };
             let _ = writeln!(
@@ -99,7 +99,8 @@ fn figures(quality: &Quality) -> String {
 fn bar(out: &mut String, findings: &Findings) {
     let verdict = findings.verdicts.iter().find(|verdict| verdict.predictor == ESTIMATE);
     let Some((verdict, all)) = verdict.and_then(|verdict| Some((verdict, verdict.all?))) else { return };
-    *out += "\n## The bar\n\n| figure of the estimate | bar | all | judging half | |\n|---|---:|---:|---:|---|\n";
+    *out +=
+        "\n## The bar\n\n| figure of the estimate | bar | all | judging half | |\n|---|---:|---:|---:|---|\n";
     let judging = verdict.judging.unwrap_or(all);
     let values = |quality: &Quality| {
         [

@@ -38,7 +38,8 @@ pub(super) fn pairs(predicted: &[f64], measured: &[f64], apart: f64) -> (usize, 
     let (mut right, mut all) = (0, 0);
     for second in 0..measured.len() {
         for first in 0..second {
-            let (low, high) = if measured[first] < measured[second] { (first, second) } else { (second, first) };
+            let (low, high) =
+                if measured[first] < measured[second] { (first, second) } else { (second, first) };
             if measured[high] > measured[low] * (1.0 + apart) {
                 all += 1;
                 right += usize::from(predicted[low] < predicted[high]);
@@ -87,18 +88,15 @@ mod tests {
         let mut random = Random::new(1);
         for count in [2, 3, 10, 57] {
             // Few different values, so that many are equal.
-            let draw = |random: &mut Random| -> Vec<f64> {
-                (0..count).map(|_| random.below(6) as f64).collect()
-            };
+            let draw =
+                |random: &mut Random| -> Vec<f64> { (0..count).map(|_| random.below(6) as f64).collect() };
             let (a, b) = (draw(&mut random), draw(&mut random));
             let (ranks_a, ranks_b) = (naive_ranks(&a), naive_ranks(&b));
             let n = count as f64;
             let sum = |of: &dyn Fn(usize) -> f64| (0..count).map(of).sum::<f64>();
-            let covariance = n * sum(&|i| ranks_a[i] * ranks_b[i])
-                - sum(&|i| ranks_a[i]) * sum(&|i| ranks_b[i]);
-            let spread = |ranks: &Vec<f64>| {
-                n * sum(&|i| ranks[i] * ranks[i]) - sum(&|i| ranks[i]).powi(2)
-            };
+            let covariance =
+                n * sum(&|i| ranks_a[i] * ranks_b[i]) - sum(&|i| ranks_a[i]) * sum(&|i| ranks_b[i]);
+            let spread = |ranks: &Vec<f64>| n * sum(&|i| ranks[i] * ranks[i]) - sum(&|i| ranks[i]).powi(2);
             let size = (spread(&ranks_a) * spread(&ranks_b)).sqrt();
             match spearman(&a, &b) {
                 Some(found) => assert!((found - covariance / size).abs() < 1e-9, "{a:?} {b:?}"),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// Columns that are compared unless the user names others.
-const DEFAULT: &[&str] = &["instructions", "l1d_misses", "l2_misses", "l3_misses"];
+const DEFAULT: &[&str] = &["instructions", "l1d_misses", "l2_misses", "l3_misses", "estimated_cycles"];
 
 /// The numbers of a row or of the whole run, by field.
 #[derive(Debug, Default, Deserialize)]

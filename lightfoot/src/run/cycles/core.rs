@@ -46,9 +46,11 @@ const GOLDEN_COVE: Core = Core {
 
 const SUNNY_COVE: Core = Core { width: 5.0, window: 352.0, waits: [9.0, 60.0, 300.0], ..GOLDEN_COVE };
 
-const ZEN: Core = Core { width: 6.0, window: 320.0, waits: [10.0, 46.0, 350.0], misprediction: 13.0, ..GOLDEN_COVE };
+const ZEN: Core =
+    Core { width: 6.0, window: 320.0, waits: [10.0, 46.0, 350.0], misprediction: 13.0, ..GOLDEN_COVE };
 
-const SKYLAKE: Core = Core { width: 4.0, window: 224.0, waits: [9.0, 50.0, 250.0], walks: 2.0, ..GOLDEN_COVE };
+const SKYLAKE: Core =
+    Core { width: 4.0, window: 224.0, waits: [9.0, 50.0, 250.0], walks: 2.0, ..GOLDEN_COVE };
 
 impl Core {
     /// The core of a machine, with its own penalties where these are not assumed.

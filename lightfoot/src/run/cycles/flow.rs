@@ -101,9 +101,19 @@ pub(super) fn throughput(steps: &[Step], width: f64) -> f64 {
     }
     // Units that vectors share: three in all, of which two compute with floats and two shuffle.
     let vectors = (vector + float + shuffle) / 3.0;
-    [slots / width, loads / 2.0, stores / 2.0, branches / 2.0, multiplier, vectors, float / 2.0, shuffle / 2.0, divider]
-        .into_iter()
-        .fold(0.0, f64::max)
+    [
+        slots / width,
+        loads / 2.0,
+        stores / 2.0,
+        branches / 2.0,
+        multiplier,
+        vectors,
+        float / 2.0,
+        shuffle / 2.0,
+        divider,
+    ]
+    .into_iter()
+    .fold(0.0, f64::max)
 }
 
 /// The registers of an address, each with the number of its writes: equal keys are equal addresses.
@@ -203,11 +213,16 @@ impl Changes {
             Change::Moved { to, from, by } => {
                 let by_constant = self.is_constant(values[usize::from(by)]);
                 let from_constant = self.is_constant(values[usize::from(from)]);
-                Some((to, match (linear(values[usize::from(from)]), by_constant, from_constant) {
-                    (Some(root), true, _) => Value::Linear(root),
-                    (_, false, true) => linear(values[usize::from(by)]).map_or(Value::Other, Value::Linear),
-                    _ => Value::Other,
-                }))
+                Some((
+                    to,
+                    match (linear(values[usize::from(from)]), by_constant, from_constant) {
+                        (Some(root), true, _) => Value::Linear(root),
+                        (_, false, true) => {
+                            linear(values[usize::from(by)]).map_or(Value::Other, Value::Linear)
+                        }
+                        _ => Value::Other,
+                    },
+                ))
             }
             Change::Multiple { to, from } => {
                 Some((to, linear(values[usize::from(from)]).map_or(Value::Other, Value::Linear)))
@@ -240,7 +255,8 @@ impl Changes {
 
     /// The stride of an address; `None` if it has none.
     fn of_address(&self, address: &Address, values: &[Value; SLOTS]) -> Option<Option<i64>> {
-        let of = |slot: Option<Slot>| slot.map_or(Some(Some(0)), |slot| self.stride(values[usize::from(slot)]));
+        let of =
+            |slot: Option<Slot>| slot.map_or(Some(Some(0)), |slot| self.stride(values[usize::from(slot)]));
         let (base, index) = (of(address.base)?, of(address.index)?);
         let sum = |base: i64, index: i64| base.wrapping_add(index.wrapping_mul(i64::from(address.scale)));
         Some(base.zip(index).map(|(base, index)| sum(base, index)))
@@ -336,9 +352,9 @@ fn named(
             Some(stride) => Origin::Stride(stride),
             // Another field of the object that a chained load reads belongs to the chain, because
             // the first of them misses.
-            None if chained.iter().any(|&chain| {
-                chain == place || same_object(address, steps[chain].address.as_ref())
-            }) =>
+            None if chained
+                .iter()
+                .any(|&chain| chain == place || same_object(address, steps[chain].address.as_ref())) =>
             {
                 Origin::Chained
             }

@@ -61,7 +61,8 @@ impl Reader {
 
     /// The step of an instruction with so many loads and stores.
     pub(super) fn step(&mut self, instruction: &Instruction, loads: u8, stores: u8) -> Step {
-        let memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+        let memory =
+            (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
         let is_lea = instruction.mnemonic() == Mnemonic::Lea;
         let address = (memory && !is_lea).then(|| address(instruction));
         let mut reads = Vec::new();
@@ -93,10 +94,8 @@ impl Reader {
             writes.push(FLAGS);
         }
         // The stack engine renames the stack pointer ahead of everything else.
-        let is_stack = matches!(
-            instruction.mnemonic(),
-            Mnemonic::Push | Mnemonic::Pop | Mnemonic::Call | Mnemonic::Ret
-        );
+        let is_stack =
+            matches!(instruction.mnemonic(), Mnemonic::Push | Mnemonic::Pop | Mnemonic::Call | Mnemonic::Ret);
         if is_stack {
             let pointer = slot(Register::RSP);
             reads.retain(|read| Some(*read) != pointer);

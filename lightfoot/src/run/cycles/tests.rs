@@ -14,7 +14,10 @@ fn steps(instructions: &[Instruction]) -> Vec<Step> {
     let mut step = |instruction: &Instruction| {
         let memory = factory.info(instruction).used_memory().to_vec();
         let is = |write: bool| {
-            memory.iter().filter(|used| format!("{:?}", used.access()).contains(if write { "Write" } else { "Read" })).count()
+            memory
+                .iter()
+                .filter(|used| format!("{:?}", used.access()).contains(if write { "Write" } else { "Read" }))
+                .count()
         };
         reader.step(instruction, is(false) as u8, is(true) as u8)
     };
@@ -53,10 +56,7 @@ use Register::{RAX, RBX, RCX, RDI, RDX, RSI, RSP, XMM0};
 
 #[test]
 fn a_pointer_that_is_followed_is_a_chain_of_loads() {
-    let flow = looped(&[
-        add_from(RBX, MemoryOperand::with_base_displ(RAX, 8)),
-        load(RAX, at(RAX)),
-    ]);
+    let flow = looped(&[add_from(RBX, MemoryOperand::with_base_displ(RAX, 8)), load(RAX, at(RAX))]);
     // Both fields of the node belong to the chain.
     assert_eq!(flow.origins, [Some(Origin::Chained), Some(Origin::Chained)]);
     assert!((flow.chain - 5.0).abs() < 1e-9, "{flow:?}");

@@ -5,8 +5,8 @@
 //! Lake (Fog's tables, uops.info); AMD's differ by a cycle here and there. **Leaves out** bypass
 //! delays, micro-fusion limits, and everything that depends on operand values.
 
-use iced_x86::{Instruction, OpKind};
 use iced_x86::Mnemonic::{self, *};
+use iced_x86::{Instruction, OpKind};
 
 /// What an instruction takes beside a slot of the dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +48,8 @@ pub(super) fn timing(instruction: &Instruction) -> Timing {
 
 /// Instructions outside the table: vectors have a cycle, and so has integer arithmetic.
 fn by_shape(instruction: &Instruction) -> (u8, u8, Unit) {
-    let vector = (0..instruction.op_count()).any(|operand| {
-        instruction.op_register(operand).is_vector_register()
-    });
+    let vector =
+        (0..instruction.op_count()).any(|operand| instruction.op_register(operand).is_vector_register());
     let loads = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
     match (vector, is_move(instruction.mnemonic())) {
         // Moves between vectors are renamed, and so is what a load brings. Those between integer
@@ -65,9 +64,33 @@ fn by_shape(instruction: &Instruction) -> (u8, u8, Unit) {
 pub(super) fn is_move(mnemonic: Mnemonic) -> bool {
     matches!(
         mnemonic,
-        Mov | Movzx | Movaps | Movapd | Movups | Movupd | Movdqa | Movdqu | Vmovaps | Vmovapd | Vmovups
-            | Vmovupd | Vmovdqa | Vmovdqu | Vmovdqa64 | Vmovdqa32 | Vmovdqu64 | Vmovdqu32 | Vmovdqu8
-            | Vmovdqu16 | Movsd | Movss | Vmovsd | Vmovss | Nop | Endbr64 | Lddqu | Vlddqu
+        Mov | Movzx
+            | Movaps
+            | Movapd
+            | Movups
+            | Movupd
+            | Movdqa
+            | Movdqu
+            | Vmovaps
+            | Vmovapd
+            | Vmovups
+            | Vmovupd
+            | Vmovdqa
+            | Vmovdqu
+            | Vmovdqa64
+            | Vmovdqa32
+            | Vmovdqu64
+            | Vmovdqu32
+            | Vmovdqu8
+            | Vmovdqu16
+            | Movsd
+            | Movss
+            | Vmovsd
+            | Vmovss
+            | Nop
+            | Endbr64
+            | Lddqu
+            | Vlddqu
     )
 }
 
@@ -124,8 +147,24 @@ impl Jumps for Mnemonic {
     fn is_jcc_or_jump(self) -> bool {
         matches!(
             self,
-            Jmp | Ja | Jae | Jb | Jbe | Je | Jne | Jg | Jge | Jl | Jle | Js | Jns | Jo | Jno | Jp | Jnp
-                | Jrcxz | Loop
+            Jmp | Ja
+                | Jae
+                | Jb
+                | Jbe
+                | Je
+                | Jne
+                | Jg
+                | Jge
+                | Jl
+                | Jle
+                | Js
+                | Jns
+                | Jo
+                | Jno
+                | Jp
+                | Jnp
+                | Jrcxz
+                | Loop
         )
     }
 }

@@ -20,11 +20,7 @@ pub(super) fn variants() -> Vec<Variant> {
     ]
 }
 
-fn chosen(
-    name: &str,
-    number: fn(&mut Random, usize) -> u64,
-    run: fn(&[u64], u64) -> u64,
-) -> Variant {
+fn chosen(name: &str, number: fn(&mut Random, usize) -> u64, run: fn(&[u64], u64) -> u64) -> Variant {
     Variant::new("branch", name, COUNT, move || -> Pass {
         let mut random = Random::new(11);
         let numbers: Vec<u64> = (0..COUNT).map(|place| number(&mut random, place)).collect();
@@ -45,9 +41,9 @@ fn with_branch(numbers: &[u64], limit: u64) -> u64 {
 
 #[inline(never)]
 fn without_branch(numbers: &[u64], limit: u64) -> u64 {
-    numbers.iter().fold(0u64, |sum, &number| {
-        sum.wrapping_add(number & u64::from(number >= limit).wrapping_neg())
-    })
+    numbers
+        .iter()
+        .fold(0u64, |sum, &number| sum.wrapping_add(number & u64::from(number >= limit).wrapping_neg()))
 }
 
 #[inline(never)]

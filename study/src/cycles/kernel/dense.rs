@@ -158,11 +158,7 @@ pub(super) fn transposes() -> Vec<Variant> {
     plain.chain(blocked).collect()
 }
 
-fn transpose(
-    name: &str,
-    side: usize,
-    run: impl Fn(&[f64], &mut [f64], usize) + Copy + 'static,
-) -> Variant {
+fn transpose(name: &str, side: usize, run: impl Fn(&[f64], &mut [f64], usize) + Copy + 'static) -> Variant {
     Variant::new("transpose", name, side * side, move || -> Pass {
         let (a, mut b) = (matrix(side), vec![0.0; side * side]);
         Box::new(move || {

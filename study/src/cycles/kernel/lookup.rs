@@ -22,9 +22,7 @@ pub(super) fn variants() -> Vec<Variant> {
             }),
             search("tree", count, |keys| {
                 let tree = Tree::of(&keys);
-                Box::new(move |sought| {
-                    sought.iter().fold(0, |sum, key| sum + black_box(&tree).find(*key))
-                })
+                Box::new(move |sought| sought.iter().fold(0, |sum, key| sum + black_box(&tree).find(*key)))
             }),
         ];
         if count == SIZES[1] {
@@ -34,9 +32,7 @@ pub(super) fn variants() -> Vec<Variant> {
             }));
             all.push(search("standard library map", count, |keys| {
                 let map: BTreeMap<u64, u64> = keys.into_iter().zip(0..).collect();
-                Box::new(move |sought| {
-                    sought.iter().filter_map(|key| black_box(&map).get(key)).sum()
-                })
+                Box::new(move |sought| sought.iter().filter_map(|key| black_box(&map).get(key)).sum())
             }));
         }
         all
