@@ -5,6 +5,7 @@
 
 use super::affinity::Binding;
 use super::checkers::LeakChecks;
+use super::gathering::Gathering;
 use super::ring::{Consumer, RingMessage, SegmentId};
 use super::task::{ProcessState, ProgramThread};
 use crate::error::{Error, ErrorKind};
@@ -87,6 +88,8 @@ pub(crate) struct Host<'o> {
     pub(crate) failure: Option<Error>,
     pub(crate) warnings: Vec<String>,
     pub(crate) stats: EngineStats,
+    /// Moves threads between one core and all, if the program has threads and is bound.
+    pub(super) gathering: Option<Gathering>,
     pub(crate) binding: Binding,
     pub(crate) echo: Echo,
     /// Whether some process has had an action for SIGTRAP.
@@ -141,6 +144,7 @@ impl<'o> Host<'o> {
             failure: None,
             warnings: Vec::new(),
             stats: EngineStats::default(),
+            gathering: None,
             binding,
             echo: Echo::default(),
             trap_actions: false,
