@@ -112,4 +112,21 @@ mod tests {
         }
         assert_eq!((predicted.resolved, predicted.hidden), (2, 1));
     }
+
+    #[test]
+    fn branches_outside_of_the_region_train_and_do_not_count() {
+        let branch = Branch { ip: 0x10, next: 0x12, target: 0x40 };
+        let (mut predicted, mut thread) = (Predicted::default(), Thread::default());
+        let new = simulate::PREDICTORS[0].new;
+        let mut pass = |predicted: &mut Predicted, state: State| {
+            predicted.block(&mut thread, new, 0, 3, (Some(branch), state));
+            predicted.block(&mut thread, new, 0x40, 4, (None, state));
+        };
+        (0..100).for_each(|_| pass(&mut predicted, State::Closed));
+        assert_eq!((predicted.resolved, predicted.hidden), (0, 0));
+        assert_eq!(predicted.mispredicted.iter().sum::<u64>(), 0, "{predicted:?}");
+        (0..100).for_each(|_| pass(&mut predicted, State::Open));
+        assert_eq!(predicted.resolved, 100);
+        assert_eq!(predicted.mispredicted.iter().sum::<u64>(), 0, "it was learnt outside");
+    }
 }

@@ -169,3 +169,40 @@ impl Ord for Reached {
         other.length.total_cmp(&self.length).then(other.node.cmp(&self.node))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(edges: &[&[(usize, f64)]]) -> Graph {
+        let node = |next: &&[(usize, f64)]| Node {
+            blocks: Vec::new(),
+            executions: 1,
+            steps: Vec::new(),
+            next: next.to_vec(),
+        };
+        Graph { nodes: edges.iter().map(node).collect() }
+    }
+
+    #[test]
+    fn a_loop_is_the_most_probable_way_back() {
+        // 0 goes to 1 or 2, both of which lead to 3, which goes back or on to 4.
+        let graph = graph(&[&[(1, 0.25), (2, 0.75)], &[(3, 1.0)], &[(3, 1.0)], &[(0, 0.9), (4, 0.1)], &[]]);
+        let cycle = graph.cycle(0).unwrap();
+        assert_eq!(cycle.nodes, [0, 2, 3]);
+        assert!((cycle.again - 0.675).abs() < 1e-9);
+        // The less probable way has a loop of its own.
+        assert_eq!(graph.cycle(1).unwrap().nodes, [1, 3, 0]);
+        assert!(graph.cycle(4).is_none());
+    }
+
+    #[test]
+    fn a_block_that_jumps_to_itself_is_a_loop() {
+        let graph = graph(&[&[(0, 0.99), (1, 0.01)], &[(0, 1.0)]]);
+        let cycle = graph.cycle(0).unwrap();
+        assert_eq!(cycle.nodes, [0]);
+        assert!((cycle.again - 0.99).abs() < 1e-9);
+        // The block around it goes through one iteration.
+        assert_eq!(graph.cycle(1).unwrap().nodes, [1, 0]);
+    }
+}

@@ -134,37 +134,32 @@ fn of_mnemonic(mnemonic: Mnemonic) -> Option<(u8, u8, Unit)> {
         Call | Ret => (1, 2, Branch),
         Push | Pop => (0, 1, General),
         Cpuid | Rdtsc | Rdtscp | Syscall | Xgetbv | Mfence => (25, 25, General),
-        mnemonic if mnemonic.is_jcc_or_jump() => (1, 1, Branch),
+        mnemonic if is_jump(mnemonic) => (1, 1, Branch),
         _ => return None,
     })
 }
 
-trait Jumps {
-    fn is_jcc_or_jump(self) -> bool;
-}
-
-impl Jumps for Mnemonic {
-    fn is_jcc_or_jump(self) -> bool {
-        matches!(
-            self,
-            Jmp | Ja
-                | Jae
-                | Jb
-                | Jbe
-                | Je
-                | Jne
-                | Jg
-                | Jge
-                | Jl
-                | Jle
-                | Js
-                | Jns
-                | Jo
-                | Jno
-                | Jp
-                | Jnp
-                | Jrcxz
-                | Loop
-        )
-    }
+/// Whether an instruction jumps, calls excluded.
+fn is_jump(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Jmp | Ja
+            | Jae
+            | Jb
+            | Jbe
+            | Je
+            | Jne
+            | Jg
+            | Jge
+            | Jl
+            | Jle
+            | Js
+            | Jns
+            | Jo
+            | Jno
+            | Jp
+            | Jnp
+            | Jrcxz
+            | Loop
+    )
 }

@@ -147,8 +147,8 @@ fn in_blocks(a: &[f64], b: &[f64], c: &mut [f64], n: usize, block: usize) {
 pub(super) fn transposes() -> Vec<Variant> {
     let plain = TRANSPOSED.into_iter().flat_map(|side| {
         [
-            transpose(&format!("{side} reads by row"), side, |a, b, n| by_row(a, b, n)),
-            transpose(&format!("{side} writes by row"), side, |a, b, n| by_column(a, b, n)),
+            transpose(&format!("{side} reads by row"), side, by_row),
+            transpose(&format!("{side} writes by row"), side, by_column),
         ]
     });
     let blocked = [4, 16, 64].map(|block| {

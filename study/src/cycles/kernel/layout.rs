@@ -17,16 +17,16 @@ type Particle = [f64; FIELDS];
 pub(super) fn variants() -> Vec<Variant> {
     let structures = [SMALL, LARGE].into_iter().flat_map(|count| {
         [
-            structures("one field", count, |particles| one_of_structures(particles)),
-            structures("all fields", count, |particles| all_of_structures(particles)),
-            structures("move", count, |particles| move_structures(particles)),
+            structures("one field", count, one_of_structures),
+            structures("all fields", count, all_of_structures),
+            structures("move", count, move_structures),
         ]
     });
     let arrays = [SMALL, LARGE].into_iter().flat_map(|count| {
         [
-            arrays("one field", count, |fields| one_of_arrays(fields)),
-            arrays("all fields", count, |fields| all_of_arrays(fields)),
-            arrays("move", count, |fields| move_arrays(fields)),
+            arrays("one field", count, one_of_arrays),
+            arrays("all fields", count, all_of_arrays),
+            arrays("move", count, move_arrays),
         ]
     });
     structures.chain(arrays).collect()
