@@ -1,4 +1,5 @@
-//! Estimated cycles in a report: the estimate with its parts, and beside it the sum of declared costs.
+//! Estimated cycles in a report: the estimate with its parts, and beside it the sum of declared
+//! costs.
 
 use crate::run::cycles::{Parts, KNOWN_ERROR_PERCENT, PART_NAMES};
 use crate::run::estimate::Estimate;

@@ -250,14 +250,32 @@ impl Tallying<'_> {
             self.site(*site, &Counts { misses: Some(*misses), ..Counts::default() });
         }
         for (block, misses) in &attribution.by_block {
-            let Some(first) = self.profile.blocks.get(*block as usize).map(|block| block.first as usize)
-            else {
+            let block = *block as usize;
+            let Some(first) = self.profile.blocks.get(block).map(|block| block.first as usize) else {
                 continue;
             };
+            if let Some(parts) = &misses.cycles {
+                self.cycles(block, parts);
+                continue;
+            }
             let counts = Counts { misses: Some(*misses), ..Counts::default() };
             self.opcode(self.profile.instructions[first].code).add(&counts);
-            self.function_of(*block as usize, 0).add(&counts);
-            self.cell(*block as usize, 0, &counts);
+            self.function_of(block, 0).add(&counts);
+            self.cell(block, 0, &counts);
+        }
+    }
+
+    /// Adds the estimated cycles of a block, which nothing tells apart by instruction: each one has
+    /// an equal share of the base, the last one, which may branch, the mispredictions.
+    fn cycles(&mut self, block: usize, parts: &Parts) {
+        let first = self.profile.blocks[block].first as usize;
+        let count = self.profile.blocks[block].count as usize;
+        for (offset, cycles) in parts.spread(count) {
+            let misses = Some(Misses { cycles: Some(cycles), ..Misses::default() });
+            let counts = Counts { misses, ..Counts::default() };
+            self.opcode(self.profile.instructions[first + offset].code).add(&counts);
+            self.function_of(block, offset).add(&counts);
+            self.cell(block, offset, &counts);
         }
     }
 

@@ -35,7 +35,10 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     (
         "study",
         2,
-        &["event", "machine", "matrix", "measure", "pattern", "plot", "present", "search", "simulate"],
+        &[
+            "event", "machine", "matrix", "measure", "pattern", "plot", "present", "region", "search",
+            "simulate",
+        ],
     ),
     ("lightfoot", 3, &["*"]),
 ];

@@ -1,9 +1,9 @@
 //! The processors that the estimate knows: how wide, how far ahead, how long they wait.
 //!
-//! **Units.** Cycles of the core. Widths and reorder buffers are the vendors'; the waits of outer
+//! **Units.** Cycles of the core. Widths and reorder buffers are the vendors'. The waits of outer
 //! levels stand here only for machines whose own penalties are assumed, because the round figures
-//! of a description are those of a small processor. Costs of a line in a stream were fitted once, on
-//! the half of the kernels of `lightfoot study cycles` that its page calls the fitting half.
+//! of a description are those of a small processor. Bandwidths and overlaps were fitted once, on
+//! that half of the kernels of `lightfoot study cycles` that its page calls the fitting half.
 
 use machine::{Machine, Origin};
 

@@ -44,4 +44,42 @@ impl Parts {
         let [base, fetch, branches, l1, l2, l3, memory, tlb] = sums[..] else { return };
         *self = Parts { base, fetch, branches, l1, l2, l3, memory, tlb };
     }
+
+    /// The parts of a block's instructions by their place: equal shares of what is its base, the
+    /// branches with the last one, all others with the first. Instructions without any are left
+    /// out.
+    pub fn spread(self, count: usize) -> impl Iterator<Item = (usize, Parts)> {
+        // The first ones have one more each where the division leaves a remainder.
+        let share = move |whole: u64, place: usize| {
+            let count = count as u64;
+            whole / count + u64::from((place as u64) < whole % count)
+        };
+        let of = move |place: usize| {
+            let (base, l1) = (share(self.base, place), share(self.l1, place));
+            let others = if place == 0 { Parts { base, l1, branches: 0, ..self } } else { Parts::default() };
+            let branches = if place + 1 == count { self.branches } else { 0 };
+            (place, Parts { base, l1, branches, ..others })
+        };
+        (0..count).map(of).filter(|(_, parts)| *parts != Parts::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_spread_adds_up() {
+        let parts = Parts { base: 11, fetch: 5, branches: 7, l1: 2, l2: 1, l3: 3, memory: 4, tlb: 6 };
+        for count in [1, 2, 3, 20] {
+            let mut sum = Parts::default();
+            for (place, part) in parts.spread(count) {
+                assert!(place < count && part.base <= 11_u64.div_ceil(count as u64));
+                assert_eq!(part.branches > 0, place + 1 == count);
+                sum.add(&part);
+            }
+            assert_eq!(sum, parts, "{count}");
+        }
+        assert_eq!(parts.total(), 39);
+    }
 }
