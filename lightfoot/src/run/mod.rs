@@ -7,8 +7,9 @@
 //! [`simulation`] simulates them, [`distances`] measures reuse, and [`block_order`] follows calls,
 //! regions and branches. [`images`] notes what each process counted when it ends. Then [`tally`]
 //! turns the profile into counts per function, library, line and opcode, [`calls`] into counts of
-//! contexts, [`cycles`] into estimated cycles, and [`estimate`] into the sum of declared costs. [`complex`] has the references that only records count,
-//! and [`native`] times the program without all of this.
+//! contexts, [`cycles`] into estimated cycles, and [`estimate`] into the sum of declared costs.
+//! [`complex`] has the references that only records count, and [`native`] times the program
+//! without all of this.
 
 pub mod block_order;
 pub mod calls;

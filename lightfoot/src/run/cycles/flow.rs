@@ -5,9 +5,9 @@
 //! next on the other. And for each load where its address comes from: a constant step, other
 //! values, an earlier load, or the load itself an iteration ago, as in `p = p->next`.
 //!
-//! **How.** The iterations are run abstractly: a register holds when its value is ready, which loads
-//! fed it, and how it came from the registers at the start of the iteration. What is stored at an
-//! address is found again by a load with the same registers, unchanged since, and displacement.
+//! **How.** The iterations are run abstractly: a register holds when its value is ready, which
+//! loads fed it, and how it came from the registers at the start of the iteration. What is stored
+//! at an address is found again by a load with equal registers, unchanged since, and displacement.
 //!
 //! **Leaves out** everything outside the sequence: values of registers, other paths through the
 //! loop, what called functions do.

@@ -1,7 +1,7 @@
 //! What the misses of a loop cost, beside its base.
 //!
-//! The frame is interval analysis (Karkhanis and Smith 2004; Eyerman et al. 2009): a program runs at
-//! its base speed but for miss events, and what an event costs depends on what overlaps with it.
+//! The frame is interval analysis (Karkhanis and Smith 2004; Eyerman et al. 2009): a program runs
+//! at its base speed but for miss events, and what an event costs depends on what overlaps with it.
 //!
 //! - A load in a chain waits for every miss in full, unless the chain is so short that the reorder
 //!   buffer holds several of them.
