@@ -32,6 +32,7 @@ use crate::target::ptrace::{Registers, Wait};
 use crate::target::rights;
 use crate::target::signal_mask;
 use crate::target::trap;
+use crate::translate::watch::Watch;
 use crate::{Error, ErrorKind};
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -146,6 +147,7 @@ impl Host<'_> {
         match self.child_image(tid, parent) {
             Ok(new) => {
                 self.begins(tid, new);
+                self.marking.iter_mut().for_each(|marking| marking.maker = Some(parent));
                 self.adopt(tid, tid, number);
             }
             Err(error) => self.lose(tid, &error),
@@ -295,6 +297,7 @@ impl Host<'_> {
             instrumenter.borrow_mut().starts(number, pid, self.blocks_ended);
         }
         image.translator.instrumenter = self.instrumenter.clone();
+        image.translator.watch = Watch::new(self.marking.as_ref().map(|marking| marking.marker.clone()));
         if let Some(probes) = &self.probes {
             probes.borrow_mut().install(pid)?;
             image.maps.watcher = Some(probes.clone());
@@ -333,6 +336,7 @@ impl Host<'_> {
         let thread =
             ProgramThread { context, number, process, image, blocks_trap, hides_trap: false, held, astray };
         self.threads.insert(tid, thread);
+        self.starts_marked(tid);
         self.hide_trap_mask(tid);
         // From here on `gs` addresses the thread's context.
         registers.gs_base = layout::CONTEXTS + context as u64 * context::BYTES;

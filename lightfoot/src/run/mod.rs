@@ -7,7 +7,7 @@
 //! [`simulation`] simulates them, [`distances`] measures reuse, and [`block_order`] follows calls,
 //! regions and branches. [`images`] notes what each process counted when it ends. Then [`tally`]
 //! turns the profile into counts per function, library, line and opcode, [`calls`] into counts of
-//! contexts, and [`estimate`] into cycles. [`complex`] has the references that only records count,
+//! contexts, and [`estimate`] into cycles. [`sections`] divides a run at its marks. [`complex`] has the references that only records count,
 //! and [`native`] times the program without all of this.
 
 pub mod block_order;
@@ -21,5 +21,7 @@ pub mod images;
 pub mod named;
 pub mod native;
 pub mod observe;
+pub mod region_marker;
+pub mod sections;
 pub mod simulation;
 pub mod tally;
