@@ -268,6 +268,20 @@ fn code_that_is_written_anew_runs_anew() {
     compiled_alike("anew", &[], source, &[]);
 }
 
+/// A branch leads to code that first needs no flags, and then needs those from before the branch. Once
+/// the program has one thread, and once two.
+#[test]
+fn code_that_is_written_anew_has_the_flags_from_before() {
+    let source = "#include <pthread.h>\n#include <stdio.h>\n#include <string.h>\n#include <sys/mman.h>\n#include <unistd.h>\n\
+        static void*rest(void*n){pause();return 0;}\n\
+        static int run(unsigned char*p){int(*f)(int)=(int(*)(int))p,s=0;\n\
+        unsigned char a[]={0x83,0xff,5,0x75,27,0xb8,7,0,0,0,0xc3},b[]={0x31,0xc0,0xc3},c[]={0xb8,0,0,0,0,0x0f,0x9c,0xc0,0xc3};\n\
+        memcpy(p,a,11);memcpy(p+32,b,3);for(int i=0;i<20;i++)s+=f(i);memcpy(p+32,c,9);for(int i=0;i<20;i++)s+=f(i);return s;}\n\
+        int main(){unsigned char*p=mmap(0,8192,7,MAP_PRIVATE|MAP_ANONYMOUS,-1,0);pthread_t t;printf(\"%d\\n\",run(p));\n\
+        pthread_create(&t,0,rest,0);printf(\"%d\\n\",run(p+4096));return 0;}";
+    compiled_alike("flags", &[], source, &[]);
+}
+
 /// Three threads run a function that returns a number, while a fourth one counts the number up in
 /// the function's code.
 #[test]

@@ -3,8 +3,8 @@
 //! Every stop is a hand-over between program and host. On one core it costs 2–4 µs; across cores it
 //! costs 9–12 µs and the wake-up of an idle core (cc1 under `count`: 0.9 s against 2.5). So both
 //! are bound to one core while the program has one thread, and the observer's thread has the other
-//! cores. A program that asks for its mask gets the original one. A second thread ends the binding,
-//! and a child that is released gets the original mask. One of the few files with `unsafe`. Source:
+//! cores. A program that asks for its mask gets the original one. From the second thread on a watcher
+//! decides (`gathering`). A child that is released gets the original mask. One of the few files with `unsafe`. Source:
 //! DESIGN.md, measured again with the study's programs.
 
 use std::mem::{size_of, size_of_val};
@@ -43,14 +43,14 @@ impl Processors {
     }
 
     /// The processors on which thread `tid` (0: the caller) may run.
-    fn of(tid: i32) -> Option<Processors> {
+    pub(super) fn of(tid: i32) -> Option<Processors> {
         let mut set = Processors::empty();
         // SAFETY: the kernel writes at most the passed number of bytes, which is the size of `set`.
         let got = unsafe { libc::sched_getaffinity(tid, size_of::<libc::cpu_set_t>(), &mut set.0) };
         (got == 0).then_some(set)
     }
 
-    fn apply(&self, tid: i32) {
+    pub(super) fn apply(&self, tid: i32) {
         // SAFETY: the kernel reads at most the passed number of bytes, which is the size of `self`.
         unsafe { libc::sched_setaffinity(tid, size_of::<libc::cpu_set_t>(), &self.0) };
     }
@@ -64,6 +64,17 @@ impl Processors {
             })
             .collect()
     }
+}
+
+/// The processors of a run that is bound to one of them.
+#[derive(Clone, Copy)]
+pub(super) struct Cores {
+    /// Those that the program would have natively.
+    pub(super) all: Processors,
+    /// The one of host and program.
+    pub(super) host: Processors,
+    /// Those of the observer.
+    pub(super) observer: Processors,
 }
 
 /// The binding of one run.
@@ -97,6 +108,12 @@ impl Binding {
     /// The processors for the observer's thread.
     pub(crate) fn observer(&self) -> Option<Processors> {
         self.original.filter(|_| self.bound).map(|set| set.without(self.processor))
+    }
+
+    /// The run's processors, if it is bound.
+    pub(super) fn cores(&self) -> Option<Cores> {
+        let host = Processors::only(self.processor);
+        self.observer().zip(self.original).map(|(observer, all)| Cores { all, host, observer })
     }
 
     /// The program's original mask while it is bound to another one.

@@ -9,6 +9,7 @@
 pub(crate) mod affinity;
 mod astray;
 mod checkers;
+mod gathering;
 mod leak_check;
 mod marking;
 mod own_places;
@@ -34,6 +35,7 @@ use crate::outcome::{self, EngineStats, Exit, Process, Threads};
 use crate::target::interrupt;
 use crate::target::layout::context;
 use crate::target::ptrace::{self, Wait};
+use gathering::Gathering;
 use remainder::Remainder;
 use ring::screen::Limits;
 use ring::{RingMessage, Segment, SegmentId};
@@ -137,6 +139,7 @@ impl Host<'_> {
 
     pub(crate) fn stopped(&mut self, tid: i32, what: Wait) {
         self.stops += 1;
+        self.gathering.iter().for_each(Gathering::count_stop);
         match self.is_leaving(tid) {
             true => self.stopped_leaving(tid, what),
             false => self.answer(tid, what),

@@ -18,6 +18,7 @@
 //! thread has a context of its own; an image lives as long as its threads. **Leaves out** sharing
 //! translations between processes that live at the same time.
 
+use super::gathering::Gathering;
 use super::state::Host;
 use super::task::ProcessState;
 use super::task::ProgramThread;
@@ -129,7 +130,7 @@ impl Host<'_> {
                 self.hide_trap_mask(tid);
                 // From now on two threads of one image run at the same time.
                 if birth != CloneKind::Suspending {
-                    self.spread();
+                    self.gather(process);
                     self.image_of(image).translator.cache.parallel = true;
                 }
             }
@@ -149,6 +150,7 @@ impl Host<'_> {
                 self.begins(tid, new);
                 self.marking.iter_mut().for_each(|marking| marking.maker = Some(parent));
                 self.adopt(tid, tid, number);
+                self.gathering.iter().for_each(|gathering| gathering.add(tid));
             }
             Err(error) => self.lose(tid, &error),
         }
@@ -347,8 +349,23 @@ impl Host<'_> {
         }
     }
 
+    /// Lets a watcher decide where the threads of a process run, if the run is bound to one
+    /// processor.
+    fn gather(&mut self, process: i32) {
+        if let Some(gathering) = &self.gathering {
+            return gathering.add(process);
+        }
+        let Some(cores) = self.binding.cores() else { return };
+        self.gathering = Some(Gathering::begin(process, cores)).filter(Gathering::is_watched);
+        // Without a watcher, threads that compute at the same time would stay on one core.
+        if self.gathering.is_none() {
+            self.spread();
+        }
+    }
+
     /// Ends the binding of host and program to one processor.
     pub(crate) fn spread(&mut self) {
+        self.gathering = None;
         if self.binding.hidden().is_some() {
             self.binding.dissolve(self.threads.keys().copied());
             self.images.values().for_each(|image| image.watch(Opens::Ignored));

@@ -5,6 +5,7 @@
 
 use super::affinity::Binding;
 use super::checkers::LeakChecks;
+use super::gathering::Gathering;
 use super::marking::Marking;
 use super::ring::{Consumer, RingMessage, SegmentId};
 use super::task::{ProcessState, ProgramThread};
@@ -88,6 +89,8 @@ pub(crate) struct Host<'o> {
     pub(crate) failure: Option<Error>,
     pub(crate) warnings: Vec<String>,
     pub(crate) stats: EngineStats,
+    /// Moves threads between one core and all, if the program has threads and is bound.
+    pub(super) gathering: Option<Gathering>,
     pub(crate) binding: Binding,
     pub(crate) echo: Echo,
     /// Whether some process has had an action for SIGTRAP.
@@ -144,6 +147,7 @@ impl<'o> Host<'o> {
             failure: None,
             warnings: Vec::new(),
             stats: EngineStats::default(),
+            gathering: None,
             binding,
             echo: Echo::default(),
             trap_actions: false,

@@ -495,6 +495,7 @@ impl Image {
     pub(crate) fn memory_changes(&mut self, start: u64, bytes: u64) {
         let end = start.saturating_add(bytes);
         self.translator.reader.forget(start, end);
+        self.maps.forget_changeable(start, end);
         if !self.maps.concerns(start, end) {
             return;
         }

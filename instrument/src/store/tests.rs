@@ -40,8 +40,7 @@ fn snapshot() -> (Vec<u8>, usize) {
     let (mut translator, mut maps) = (translator_of_counts(), maps());
     let mut known = 0;
     translator.fragment(own_code(), &mut maps).expect("this function can be executed");
-    // These functions call nearly all others, whatever the compiler has inlined and however little
-    // is translated ahead.
+    // These functions call nearly all others.
     let tests: [fn(); 3] = [
         what_was_written_is_restored_and_verified,
         a_module_that_changed_is_given_up,
@@ -52,9 +51,11 @@ fn snapshot() -> (Vec<u8>, usize) {
     for function in own.into_iter().chain(tests.map(|test| test as usize)) {
         translator.fragment(function as u64, &mut maps);
     }
-    // Each translated fragment leads to more code.
-    while known < translator.cache.exits.len() && translator.cache.fragments.len() < 300 {
-        let target = translator.cache.exits[known].target;
+    // Each block leads to more code: to the code behind it, too, whatever calls the compiler has made
+    // indirect.
+    while known < translator.blocks.len() && translator.cache.fragments.len() < 300 {
+        let block = &translator.blocks[known];
+        let target = block.ip + u64::from(block.len);
         known += 1;
         if matches!(maps.at(target), Some((Trust::Text, _))) {
             translator.fragment(target, &mut maps);

@@ -9,7 +9,6 @@ use super::mappings::{mappings, path, trusted, FileNumber, Mapping};
 use super::trust::{Modules, Trust};
 use crate::profile::Module;
 use std::cell::RefCell;
-use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -29,8 +28,8 @@ pub(crate) struct Maps {
     text: Vec<(u64, u64, u32)>,
     /// The range and module of the last query.
     last: (u64, u64, u32),
-    /// Numbers of the pages whose code counts as generated.
-    generated: HashSet<u64>,
+    /// Executable ranges whose code can change, as last read: start, end, module.
+    changeable: Vec<(u64, u64, u32)>,
     /// Ranges in which the program has changed mappings.
     altered: Vec<(u64, u64)>,
     /// The number of changes of `text`.
@@ -49,7 +48,7 @@ impl Maps {
             pid,
             text: Vec::new(),
             last: (0, 0, 0),
-            generated: HashSet::new(),
+            changeable: Vec::new(),
             altered: Vec::new(),
             changes: 0,
             modules: Vec::new(),
@@ -60,12 +59,11 @@ impl Maps {
 
     /// The modules of a process that this one has forked: it has the text of this one.
     pub(crate) fn of_child(&self, pid: i32) -> Maps {
-        let generated = self.generated.clone();
         Maps {
             pid,
             text: self.text.clone(),
             last: (0, 0, 0),
-            generated,
+            changeable: self.changeable.clone(),
             altered: self.altered.clone(),
             changes: 0,
             modules: self.modules.clone(),
@@ -77,6 +75,11 @@ impl Maps {
     /// Whether a change of mappings in `[start, end)` affects known text.
     pub(crate) fn concerns(&self, start: u64, end: u64) -> bool {
         self.text.iter().any(|text| start < text.1 && end > text.0)
+    }
+
+    /// Forgets the changeable code that touches `[start, end)`: its mapping changes.
+    pub(crate) fn forget_changeable(&mut self, start: u64, end: u64) {
+        self.changeable.retain(|range| start >= range.1 || end <= range.0);
     }
 
     /// Forgets the text in `[start, end)`, which may have changed.
@@ -107,8 +110,8 @@ impl Maps {
         let own = own.clone();
         let name: &[u8] = if own.path.is_empty() { b"[anonymous]" } else { &own.path };
         let module = self.module(name, &own);
-        self.generated.insert(pc >> 12);
         self.last = (own.start, own.end, module);
+        self.changeable.push(self.last);
         Some(Trust::Generated)
     }
 
@@ -151,6 +154,11 @@ impl Modules for Maps {
         if let Some(&text) = self.text.iter().find(|text| pc >= text.0 && pc < text.1) {
             self.last = text;
             return Some((Trust::Text, text.2));
+        }
+        // A runtime that generates code has hundreds of mappings. They are read again only after a
+        // change.
+        if let Some(&range) = self.changeable.iter().find(|range| pc >= range.0 && pc < range.1) {
+            return Some((Trust::Generated, range.2));
         }
         match self.read(pc)? {
             Trust::Text => {

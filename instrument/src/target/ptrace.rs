@@ -263,6 +263,12 @@ pub(crate) fn own_pid() -> i32 {
     unsafe { libc::getpid() }
 }
 
+/// The calling thread's number.
+pub(crate) fn own_tid() -> i32 {
+    // SAFETY: the call takes no arguments.
+    unsafe { libc::gettid() }
+}
+
 /// The outcome of [`spawn`].
 pub(crate) enum Spawn {
     /// The child is seized and runs towards its exec. `fixed_addresses` says whether the child's

@@ -262,6 +262,7 @@ impl Translator {
         }
         self.note_cross_branches((trust, module), modules);
         // Place: the cache gives numbers and addresses, and copies the code into the zone.
+        let is_text = trust == Trust::Text;
         let fragment = Fragment {
             pc,
             zone: zone_index as u32,
@@ -270,9 +271,9 @@ impl Translator {
             first_block: blocks[0].number,
             blocks: blocks.len() as u32,
             counters,
-            flags_dead: self.liveness[0].flags_dead.first().copied().unwrap_or(false),
-            // Code that may change may use these registers later.
-            dead: if trust == Trust::Text { dead } else { 0 },
+            // Code that may change may use these registers and the flags later.
+            flags_dead: is_text && self.liveness[0].flags_dead.first().copied().unwrap_or(false),
+            dead: if is_text { dead } else { 0 },
             tunings: tuning.map_or(0, |tuning| tuning.tunings),
             incoming: 0,
         };

@@ -19,11 +19,14 @@ impl Translator {
         };
         let (mut changed, others): (Vec<usize>, Vec<usize>) =
             self.cache.map.values().map(|&fragment_index| fragment_index as usize).partition(within);
-        // Other fragments of the file may have left registers unrestored because a fragment that
-        // changes did not need them.
+        // Other fragments of the file may have left registers unrestored, or flags changed, because
+        // a fragment that changes did not need them.
         let relied_on: HashSet<_> = changed
             .iter()
-            .filter(|&&fragment_index| self.cache.fragments[fragment_index].dead != 0)
+            .filter(|&&fragment_index| {
+                let fragment = &self.cache.fragments[fragment_index];
+                fragment.dead != 0 || fragment.flags_dead
+            })
             .map(file)
             .collect();
         if !relied_on.is_empty() {

@@ -82,7 +82,8 @@ pub fn tally(
     symbols: &mut Symbolizer,
 ) -> Tally {
     let cells = Cells::new(grain, profile);
-    let mut tallying = Tallying { profile, symbols, empty: Counts::default(), rows: Rows::default(), cells };
+    let mut tallying =
+        Tallying { profile, symbols, empty: Counts::default(), rows: Rows::default(), cells, last: None };
     tallying.empty.misses = misses.map(|attribution| attribution.none);
     let cuts = cuts(&profile.cut);
     for (index, block) in profile.blocks.iter().enumerate() {
@@ -126,6 +127,9 @@ struct Tallying<'a> {
     empty: Counts,
     rows: Rows,
     cells: Cells,
+    /// The module and the function of the last block. Neighbours were translated one after the
+    /// other, and mostly lie in one function.
+    last: Option<(u32, FunctionRange)>,
 }
 
 impl Tallying<'_> {
@@ -157,8 +161,16 @@ impl Tallying<'_> {
     }
 
     fn owner(&mut self, block: &Block) -> Owner {
-        let place = self.symbols.function_at(&self.profile.modules[block.module as usize], block.ip);
+        let known = self
+            .last
+            .take()
+            .filter(|(module, place)| *module == block.module && place.range.contains(&block.ip));
+        let place = match known {
+            Some((_, place)) => place,
+            None => self.symbols.function_at(&self.profile.modules[block.module as usize], block.ip),
+        };
         let end = block.ip + u64::from(block.len);
+        let place = &self.last.insert((block.module, place)).1;
         if place.range.end >= end {
             Owner::One(place.function)
         } else {
@@ -188,7 +200,7 @@ impl Tallying<'_> {
         if self.cells.grain == Grain::None {
             return;
         }
-        let Tallying { profile, symbols, rows, cells, empty } = self;
+        let Tallying { profile, symbols, rows, cells, empty, .. } = self;
         let known = &profile.blocks[block];
         let instruction = known.first as usize + offset;
         if !cells.knows(instruction) {
