@@ -105,6 +105,18 @@ pub struct Answer {
     pub value: Option<u64>,
     /// What happens, in this order.
     pub deeds: Vec<Deed>,
+    /// Where the block that ends with a request counts.
+    pub block: MarkedBlock,
+}
+
+/// Where the block that ends with a request counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MarkedBlock {
+    /// Before the request's deeds, where it ran.
+    #[default]
+    Before,
+    /// Behind the request's deeds, where callgrind's tables have it.
+    Behind,
 }
 
 /// Decides what happens at marks. It is called on the thread that called the run.
@@ -134,4 +146,7 @@ pub struct PartCounts {
     pub executions: Vec<(u32, u64)>,
     /// As in [`Profile::cut`](crate::Profile::cut).
     pub left_early: Vec<(u32, u32, u64)>,
+    /// Blocks that ran and are not among `executions`, because a request closed what the thread
+    /// counts and has them behind it ([`MarkedBlock::Behind`]).
+    pub aside: Vec<(u32, u64)>,
 }

@@ -85,7 +85,6 @@ fn adds_up(costs: &Costs) {
     for (part, totals) in costs.functions.iter().zip(costs.totals()) {
         assert_eq!(part.values().sum::<u64>(), totals[0], "{costs:?}");
     }
-    assert!(costs.heads.iter().all(|head| head["summary"] == head["totals"]), "{costs:?}");
 }
 
 const PLAIN: [&str; 2] = ["--tool=callgrind", "--compress-strings=no"];
@@ -133,6 +132,10 @@ fn a_toggled_region_counts_alone() {
     adds_up(&costs);
     assert_eq!(costs.of("spin"), [spun(10) + spun(20)]);
     assert_eq!(costs.heads[0]["Trigger"], "Trigger: Program termination");
+    // The tables leave out the block that ends with a request to stop; the summary has it.
+    let number = |key: &str| costs.heads[0][key].parse::<u64>().unwrap();
+    assert_eq!(number("totals"), spun(10) + spun(20) + 4, "a move and a call each");
+    assert!((1..100).contains(&(number("summary") - number("totals"))), "{costs:?}");
     // Nothing outside of the regions stands in the file.
     let names: Vec<&String> = costs.functions[0].keys().collect();
     assert_eq!(names, ["main", "spin"]);

@@ -1,7 +1,7 @@
 //! Marks: the stops at watched addresses, and what a run's marker wants done there.
 //!
-//! A thread that stops at a watched address stands before the mark, with the program's own
-//! registers. The host asks the marker, notes the thread's counters as the deeds demand, and hands
+//! A thread that stops at a watched address stands behind the mark, or at a function's entry or
+//! return address, with the program's own registers. The host asks the marker, notes the thread's counters as the deeds demand, and hands
 //! the thread's records to the observer, with the deeds behind them. So counters and records are
 //! divided at the same instruction.
 //!
@@ -13,12 +13,12 @@ use super::ring::RingMessage;
 use super::state::Host;
 use super::task::ProgramThread;
 use crate::image::Keeps;
-use crate::mark::{Answer, Birth, Deed, Mark, MarkedThread, SharedMarker};
+use crate::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, SharedMarker};
 use crate::target::layout::context;
 use crate::target::memory;
 use crate::target::ptrace;
 use crate::target::ptrace::Registers;
-use crate::translate::watch::Watched;
+use crate::translate::watch::{Ending, Watched};
 use std::collections::HashMap;
 
 /// The marker of a run, with the open calls of its threads.
@@ -79,36 +79,51 @@ impl Host<'_> {
         }
     }
 
-    /// Answers a thread that is about to reach watched address `target`, whose code is at `body`.
-    /// Returns the address where the thread is to continue.
-    pub(super) fn reaches(&mut self, tid: i32, target: u64, body: u64) -> u64 {
-        let Some(watched) = self.image_mut(tid).translator.watch.at(target) else { return body };
+    /// Answers a thread that left by `exit` and is about to reach watched address `target`, whose
+    /// code is at `body`. Returns the address where the thread is to continue.
+    pub(super) fn reaches(&mut self, tid: i32, exit: u32, target: u64, body: u64) -> u64 {
         let Some(registers) = ptrace::registers(tid) else { return body };
         self.close_abandoned(tid, &registers, target);
         self.returns(tid, target, &registers);
-        match watched {
-            Watched::Request => self.requested(tid, registers),
-            // Nothing is redirected, so no function stands for another one.
-            Watched::Original => _ = ptrace::set_registers(tid, &Registers { rax: 0, ..registers }),
-            Watched::Call(behind) => return self.calls_through_rax(tid, registers, behind).unwrap_or(body),
-            Watched::Internal | Watched::Return => {}
-            Watched::Opens(name, length) => self.passes_region(tid, (name, length), Mark::RegionOpens),
-            Watched::Closes(name, length) => self.passes_region(tid, (name, length), Mark::RegionCloses),
-            Watched::Entry => self.enters(tid, target, &registers),
+        let image = self.image_mut(tid);
+        let watched = image.translator.watch.at(target);
+        let left = image.block_of_exit(exit);
+        let ending = left.and_then(|(block, end)| Some((block, image.translator.watch.ending(end)?)));
+        if let Some((block, ending)) = ending {
+            match ending {
+                Ending::Request => self.requested(tid, block, registers),
+                // Nothing is redirected, so no function stands for another one.
+                Ending::Original => _ = ptrace::set_registers(tid, &Registers { rax: 0, ..registers }),
+                Ending::Call => return self.calls_through_rax(tid, registers, target).unwrap_or(body),
+                Ending::Internal => {}
+                Ending::Opens(name, length) => self.passes_region(tid, (name, length), Mark::RegionOpens),
+                Ending::Closes(name, length) => self.passes_region(tid, (name, length), Mark::RegionCloses),
+            }
+        }
+        if watched == Some(Watched::Entry) {
+            self.enters(tid, target, &registers);
         }
         body
     }
 
-    /// Answers a request: `rax` points to its words, and `rdx` gets the answer. Words that cannot
-    /// be read ask for nothing.
-    fn requested(&mut self, tid: i32, registers: Registers) {
+    /// Answers a request that ends `block`: `rax` points to its words, and `rdx` gets the answer.
+    /// Words that cannot be read ask for nothing.
+    fn requested(&mut self, tid: i32, block: u32, registers: Registers) {
         let mut bytes = [0u8; 48];
         if memory::read_target(tid, registers.rax, &mut bytes) != bytes.len() {
             return;
         }
         let word = |index: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * index + byte]));
         let mark = Mark::Request { words: std::array::from_fn(word), default: registers.rdx };
-        if let Some(value) = self.ask_marker(tid, &mark) {
+        let Some(answer) = self.answer_of_marker(tid, &mark) else { return };
+        let ProgramThread { context, number, .. } = self.threads[&tid];
+        let moves = answer.block == MarkedBlock::Behind && !answer.deeds.is_empty();
+        let taken = moves && self.image_mut(tid).section_lacks(context, block);
+        self.perform(tid, &answer.deeds);
+        if taken {
+            self.image_mut(tid).section_regains(number, block);
+        }
+        if let Some(value) = answer.value {
             ptrace::set_registers(tid, &Registers { rdx: value, ..registers });
         }
     }
@@ -180,11 +195,16 @@ impl Host<'_> {
         }
     }
 
-    fn ask_marker(&mut self, tid: i32, mark: &Mark) -> Option<u64> {
-        let marker = self.marking.as_ref()?.marker.clone();
-        let Answer { value, deeds } = marker.borrow_mut().reached(&self.marked_thread(tid), mark);
-        self.perform(tid, &deeds);
-        value
+    fn ask_marker(&mut self, tid: i32, mark: &Mark) {
+        if let Some(answer) = self.answer_of_marker(tid, mark) {
+            self.perform(tid, &answer.deeds);
+        }
+    }
+
+    fn answer_of_marker(&self, tid: i32, mark: &Mark) -> Option<Answer> {
+        let marker = &self.marking.as_ref()?.marker;
+        let answer = marker.borrow_mut().reached(&self.marked_thread(tid), mark);
+        Some(answer)
     }
 
     /// Performs deeds at the thread's place: in its counters now, and at the observer behind the

@@ -225,7 +225,7 @@ impl Host<'_> {
         self.blocks.store(image.translator.blocks.len(), Ordering::Relaxed);
         if image.translator.watch.has(target) {
             let body = image.translator.cache.fragments[fragment_index].body;
-            return self.reaches(tid, target, body);
+            return self.reaches(tid, exit, target, body);
         }
         // The next indirect transfer to this target finds it in the table.
         if indirect {

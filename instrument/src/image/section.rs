@@ -41,8 +41,10 @@ struct Section {
 struct SectionCounts {
     /// By number of the counter.
     counters: Vec<u64>,
-    /// Executions of each block that no counter has counted.
-    extra: HashMap<u32, u64>,
+    /// Executions of each block that no counter has counted, less those that count elsewhere.
+    extra: HashMap<u32, i64>,
+    /// Executions of blocks that a request has behind it, which closed the section.
+    aside: HashMap<u32, u64>,
     /// Executions that ended within a block.
     left_early: HashMap<(u32, u32), u64>,
 }
@@ -91,6 +93,33 @@ impl Sections {
 }
 
 impl Image {
+    /// Takes one execution of a block away from what the thread counts; returns whether it counts.
+    pub(crate) fn section_lacks(&mut self, context: usize, block: u32) -> bool {
+        let Some(sums) = self.sections.open_in(context) else { return false };
+        *sums.extra.entry(block).or_default() -= 1;
+        true
+    }
+
+    /// Adds the execution of a block that was taken away, or notes it beside if the thread no
+    /// longer counts.
+    pub(crate) fn section_regains(&mut self, thread: u32, block: u32) {
+        let Some(section) = self.sections.threads.get_mut(&thread) else { return };
+        match section.from {
+            Some(_) => *section.sums.extra.entry(block).or_default() += 1,
+            None => *section.sums.aside.entry(block).or_default() += 1,
+        }
+    }
+
+    /// The block behind which exit `exit` leaves, and the address behind that block.
+    pub(crate) fn block_of_exit(&self, exit: u32) -> Option<(u32, u64)> {
+        let cache = &self.translator.cache;
+        let exit = cache.exits.get(exit as usize).filter(|exit| !exit.stale)?;
+        let zone = cache.zones.get(exit.zone as usize)?;
+        let (entry, _) = cache.state_at(zone.address + u64::from(exit.patch))?;
+        let block = &self.translator.blocks[entry.block as usize];
+        Some((entry.block, block.ip + u64::from(block.len)))
+    }
+
     fn counters_of(&self, context: usize) -> Vec<u64> {
         (0..self.translator.counters).map(|number| self.read64(context, count_address(number))).collect()
     }
@@ -173,9 +202,9 @@ impl Image {
     /// Turns counters into executions of blocks: a block runs when the traversal leaves by its own
     /// exit or by a later one.
     fn part(&self, part: CountedPart) -> PartCounts {
-        let CountedPart { thread, cut, counts: SectionCounts { counters, extra, left_early } } = part;
+        let CountedPart { thread, cut, counts: SectionCounts { counters, extra, aside, left_early } } = part;
         let counter = |number: u32| counters.get(number as usize).copied().unwrap_or(0);
-        let mut all: BTreeMap<u32, u64> = extra.into_iter().collect();
+        let mut all: BTreeMap<u32, u64> = BTreeMap::new();
         for fragment in &self.translator.cache.fragments {
             let mut executions = counter(fragment.counters + fragment.blocks);
             for index in (0..fragment.blocks).rev() {
@@ -187,10 +216,17 @@ impl Image {
                 }
             }
         }
+        for (block, more) in extra {
+            let executions = all.entry(block).or_default();
+            *executions = executions.saturating_add_signed(more);
+        }
+        all.retain(|_, executions| *executions > 0);
+        let mut aside: Vec<(u32, u64)> = aside.into_iter().collect();
+        aside.sort_unstable();
         let mut left_early: Vec<(u32, u32, u64)> =
             left_early.into_iter().map(|((block, index), times)| (block, index, times)).collect();
         left_early.sort_unstable();
-        PartCounts { thread, cut, executions: all.into_iter().collect(), left_early }
+        PartCounts { thread, cut, executions: all.into_iter().collect(), left_early, aside }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Addresses at which every thread stops for the host.
 //!
-//! A mark is an address to which no exit is linked and which the lookup table does not hold. So
-//! control reaches it only by way of the host, and the fragment behind it is an ordinary one.
-//! Entries of functions are known when their module is first decoded; requests and marks of regions
-//! are found where they are decoded, which ends the block before them.
+//! No exit is linked to such an address, and the lookup table does not hold it. So control reaches
+//! it only by way of the host, and the fragment behind it is an ordinary one. Entries of functions
+//! are known when their module is first decoded. Requests and marks of regions are found where they
+//! are decoded: they end their block, and the address behind them is watched.
 //!
 //! ```text
-//!   … block │ request          the block ends before the request, by an exit that waits
-//!           └─▶ host ─▶ fragment of the request, which has no effect
+//!   … setup, request │ …        the block ends with the request, by an exit that waits
+//!                    └─▶ host ─▶ fragment behind the request
 //! ```
 //!
 //! The five instructions of a request count as one, as Valgrind counts them, and have no code.
@@ -30,25 +30,32 @@ const CLOSES: u32 = u32::from_le_bytes(*b"LFTE");
 /// Longer names of regions are cut.
 const NAME_BYTES_MAX: u64 = 255;
 
-/// What is watched at an address.
+/// Why an address is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
+    /// A block that ends with a mark leads there.
+    Behind,
+    /// A function begins.
+    Entry,
+    /// A watched function returns there.
+    Return,
+}
+
+/// A mark that ends a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
     /// A request in the words to which `rax` points.
     Request,
     /// A question for the address of the function that a wrapper stands for.
     Original,
-    /// A call of the function in `rax`; execution returns to this address.
-    Call(u64),
+    /// A call of the function in `rax`.
+    Call,
     /// A mark inside of Valgrind, which means nothing in a program.
     Internal,
     /// A region opens, whose name has this address and length.
     Opens(u64, u64),
     /// A region closes, whose name has this address and length.
     Closes(u64, u64),
-    /// A function begins.
-    Entry,
-    /// An address to which a watched function returns.
-    Return,
 }
 
 /// The watched addresses of an image.
@@ -56,6 +63,8 @@ pub(crate) enum Watched {
 pub(crate) struct Watch {
     marker: Option<SharedMarker>,
     addresses: HashMap<u64, Watched>,
+    /// By address behind a block's last instruction: the mark that the block ends with.
+    endings: HashMap<u64, Ending>,
     /// Modules that the marker was asked about.
     asked: HashSet<u32>,
 }
@@ -66,7 +75,12 @@ impl Watch {
         Watch { marker, ..Watch::default() }
     }
 
-    /// What is watched at `address`.
+    /// The mark that a block ends with; `end` is the address behind its last instruction.
+    pub(crate) fn ending(&self, end: u64) -> Option<Ending> {
+        self.endings.get(&end).copied()
+    }
+
+    /// Why `address` is watched.
     pub(crate) fn at(&self, address: u64) -> Option<Watched> {
         self.addresses.get(&address).copied()
     }
@@ -96,37 +110,40 @@ impl Watch {
         self.addresses.extend(inside.map(|entry| (entry, Watched::Entry)));
     }
 
-    /// Ends the decoded block before the first mark behind its head, and notes its marks.
+    /// Ends the decoded block with its first mark, or before an entry, and notes them.
     pub(crate) fn cut(&mut self, block: &mut Vec<Decoded>, end: End) -> End {
         if self.marker.is_none() {
             return end;
         }
-        let mut index = 0;
-        while index < block.len() {
-            let at = block[index].instruction.ip();
+        for index in 0..block.len() {
             let rest = &block[index..];
-            if let Some(mark) = mark(rest) {
-                self.addresses.insert(at, mark);
-            }
-            let is_watched = matches!(self.at(at), Some(watched) if watched != Watched::Return);
+            let is_entry = self.at(rest[0].instruction.ip()) == Some(Watched::Entry);
             // The limit of a block's length may divide a mark, which the next block then begins with.
-            if index > 0 && (is_watched || end == End::Limit && is_divided(rest)) {
+            if index > 0 && (is_entry || end == End::Limit && is_divided(rest)) {
                 block.truncate(index);
                 return End::Limit;
             }
-            // A request at the head is one instruction; what follows it may hold another mark.
-            if index == 0 && is_request(self.at(at)) {
-                merge(block);
+            if let Some(mark) = request(rest) {
+                merge(block, index);
+                let behind = block[index].instruction.next_ip();
+                self.endings.insert(behind, mark);
+                self.addresses.entry(behind).or_insert(Watched::Behind);
+                return End::Limit;
             }
-            index += 1;
         }
+        self.note_region(block);
         end
     }
-}
 
-fn is_request(watched: Option<Watched>) -> bool {
-    use Watched::{Call, Internal, Original, Request};
-    matches!(watched, Some(Request | Original | Call(_) | Internal))
+    /// Notes the mark of a region that the block ends with, if it does.
+    fn note_region(&mut self, block: &[Decoded]) {
+        let [.., nop, jump] = block else { return };
+        if let Some(mark) = region(&nop.instruction, &jump.instruction) {
+            self.endings.insert(jump.instruction.next_ip(), mark);
+            let target = jump.instruction.near_branch_target();
+            self.addresses.entry(target).or_insert(Watched::Behind);
+        }
+    }
 }
 
 /// Whether `rest`, the end of a block, may be the beginning of a mark.
@@ -139,17 +156,11 @@ fn is_divided(rest: &[Decoded]) -> bool {
     }
 }
 
-/// The mark with which `block` begins, if any.
-fn mark(block: &[Decoded]) -> Option<Watched> {
-    let first = &block.first()?.instruction;
-    match first.code() {
-        Code::Rol_rm64_imm8 => request(block),
-        Code::Nop_rm32 => region(first, &block.get(1)?.instruction),
-        _ => None,
+/// The request with which `block` begins, if any.
+fn request(block: &[Decoded]) -> Option<Ending> {
+    if block.first()?.instruction.code() != Code::Rol_rm64_imm8 {
+        return None;
     }
-}
-
-fn request(block: &[Decoded]) -> Option<Watched> {
     let (rotations, exchange) = block.get(..REQUEST_INSTRUCTIONS)?.split_at(ROTATIONS.len());
     let rotates = |(decoded, bits): (&Decoded, u64)| {
         let instruction = &decoded.instruction;
@@ -166,36 +177,41 @@ fn request(block: &[Decoded]) -> Option<Watched> {
         return None;
     }
     match register {
-        Register::RBX => Some(Watched::Request),
-        Register::RCX => Some(Watched::Original),
-        Register::RDX => Some(Watched::Call(exchange.next_ip())),
-        Register::RDI => Some(Watched::Internal),
+        Register::RBX => Some(Ending::Request),
+        Register::RCX => Some(Ending::Original),
+        Register::RDX => Some(Ending::Call),
+        Register::RDI => Some(Ending::Internal),
         _ => None,
     }
 }
 
 /// The region that `nop` and `jump` mark: the name stands between the jump and its target.
-fn region(nop: &Instruction, jump: &Instruction) -> Option<Watched> {
-    if nop.memory_base() != Register::RAX || nop.memory_displ_size() < 4 || !jump.is_jmp_short_or_near() {
+fn region(nop: &Instruction, jump: &Instruction) -> Option<Ending> {
+    if nop.code() != Code::Nop_rm32
+        || nop.memory_base() != Register::RAX
+        || nop.memory_displ_size() < 4
+        || !jump.is_jmp_short_or_near()
+    {
         return None;
     }
     let name = jump.next_ip();
     let length = jump.near_branch_target().checked_sub(name)?.min(NAME_BYTES_MAX);
     match nop.memory_displacement32() {
-        OPENS => Some(Watched::Opens(name, length)),
-        CLOSES => Some(Watched::Closes(name, length)),
+        OPENS => Some(Ending::Opens(name, length)),
+        CLOSES => Some(Ending::Closes(name, length)),
         _ => None,
     }
 }
 
-/// Makes the request at the head of `block` one instruction, which is longer than any that a
+/// Ends `block` with the request at `index`, as one instruction, which is longer than any that a
 /// processor has.
-fn merge(block: &mut Vec<Decoded>) {
-    let start = block[0].instruction.ip();
-    let mut whole = block[REQUEST_INSTRUCTIONS - 1];
+fn merge(block: &mut Vec<Decoded>, index: usize) {
+    let start = block[index].instruction.ip();
+    let mut whole = block[index + REQUEST_INSTRUCTIONS - 1];
     let length = whole.instruction.next_ip() - start;
     whole.instruction.set_len(length as usize);
-    block.splice(..REQUEST_INSTRUCTIONS, [whole]);
+    block.truncate(index);
+    block.push(whole);
 }
 
 #[cfg(test)]
@@ -243,15 +259,20 @@ mod tests {
     }
 
     #[test]
-    fn a_block_ends_before_a_request_and_a_request_is_one_instruction() {
+    fn a_block_ends_with_a_request_which_is_one_instruction() {
         let mut watch = Watch::new(Some(Rc::new(RefCell::new(Nothing))));
-        let behind = [&[0x90], &REQUEST[..], &[0x90], &REQUEST[..]].concat();
-        assert_eq!(cut(&mut watch, &behind), (vec![(0x1000, 1)], End::Limit));
-        assert_eq!(watch.at(0x1001), Some(Watched::Request));
-        assert!(!watch.has(0x1015), "it is decoded when it is reached");
-        let at_head = &behind[1..];
-        assert_eq!(cut(&mut watch, at_head), (vec![(0x1000, 19), (0x1013, 1)], End::Limit));
-        assert_eq!(watch.at(0x1014), Some(Watched::Request));
+        let two = [&[0x90], &REQUEST[..], &[0x90], &REQUEST[..]].concat();
+        assert_eq!(cut(&mut watch, &two), (vec![(0x1000, 1), (0x1001, 19)], End::Limit));
+        assert_eq!((watch.at(0x1014), watch.ending(0x1014)), (Some(Watched::Behind), Some(Ending::Request)));
+        assert!(!watch.has(0x1001) && !watch.has(0x1028), "the second is decoded when it is reached");
+        assert_eq!(cut(&mut watch, &REQUEST), (vec![(0x1000, 19)], End::Limit));
+    }
+
+    #[test]
+    fn a_divided_request_begins_the_next_block() {
+        let mut watch = Watch::new(Some(Rc::new(RefCell::new(Nothing))));
+        let mut block = decoded(&[&[0x90], &REQUEST[..12]].concat());
+        assert_eq!((watch.cut(&mut block, End::Limit), block.len()), (End::Limit, 1));
     }
 
     #[test]
@@ -262,19 +283,24 @@ mod tests {
             other[at] = byte;
             assert_eq!(cut(&mut watch, &other).0.len(), 5);
         }
-        assert!(!watch.has(0x1000));
+        assert!(watch.addresses.is_empty());
         assert_eq!(cut(&mut Watch::new(None), &REQUEST).0.len(), 5, "nobody asked for marks");
     }
 
     #[test]
     fn the_four_exchanges_are_told_apart() {
-        let forms = [(0xdb, Watched::Request), (0xc9, Watched::Original), (0xff, Watched::Internal)];
-        for (byte, watched) in forms.into_iter().chain([(0xd2, Watched::Call(0x1013))]) {
+        let forms = [
+            (0xdb, Ending::Request),
+            (0xc9, Ending::Original),
+            (0xd2, Ending::Call),
+            (0xff, Ending::Internal),
+        ];
+        for (byte, ending) in forms {
             let mut watch = Watch::new(Some(Rc::new(RefCell::new(Nothing))));
             let mut form = REQUEST;
             form[18] = byte;
             cut(&mut watch, &form);
-            assert_eq!(watch.at(0x1000), Some(watched));
+            assert_eq!(watch.ending(0x1013), Some(ending));
         }
     }
 
@@ -282,12 +308,13 @@ mod tests {
     fn a_region_has_its_name_behind_the_jump() {
         let mut watch = Watch::new(Some(Rc::new(RefCell::new(Nothing))));
         let mark = |kind: &[u8]| [&[0x90, 0x0f, 0x1f, 0x80], kind, &[0xeb, 7]].concat();
-        assert_eq!(cut(&mut watch, &mark(b"LFTB")), (vec![(0x1000, 1)], End::Limit));
-        assert_eq!(watch.at(0x1001), Some(Watched::Opens(0x100a, 7)));
-        let mut watch = Watch::new(Some(Rc::new(RefCell::new(Nothing))));
+        assert_eq!(cut(&mut watch, &mark(b"LFTB")).0.len(), 3);
+        assert_eq!(watch.ending(0x100a), Some(Ending::Opens(0x100a, 7)));
+        assert_eq!(watch.at(0x1011), Some(Watched::Behind));
         cut(&mut watch, &mark(b"LFTE"));
-        assert_eq!(watch.at(0x1001), Some(Watched::Closes(0x100a, 7)));
+        assert_eq!(watch.ending(0x100a), Some(Ending::Closes(0x100a, 7)));
+        let mut watch = Watch::new(Some(Rc::new(RefCell::new(Nothing))));
         cut(&mut watch, &mark(b"LFTX"));
-        assert_eq!(watch.addresses.len(), 1);
+        assert!(watch.addresses.is_empty());
     }
 }

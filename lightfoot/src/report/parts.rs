@@ -71,6 +71,9 @@ pub struct PartHead {
     pub thread: Option<usize>,
     /// Why it was written.
     pub trigger: String,
+    /// What the summary has in addition to the totals: blocks whose last instruction is a request
+    /// that ended the part.
+    pub aside: Events,
 }
 
 /// The sum of all costs.
@@ -105,7 +108,9 @@ pub fn callgrind(shape: &Shape, head: &PartHead, is_first: bool, costs: &Costs, 
     let line = if shape.lines || !shape.addresses { " line" } else { "" };
     let _ = writeln!(out, "positions:{address}{line}\nevents: {}", event_names(&shape.events));
     let total = total(costs);
-    let _ = writeln!(out, "summary: {}\n\n", values(&shape.events, &total));
+    let mut summary = total;
+    summary.add(&head.aside);
+    let _ = writeln!(out, "summary: {}\n\n", values(&shape.events, &summary));
     let mut writer = Writer { shape, names, numbers: HashMap::new(), numbered: HashMap::new(), out };
     writer.body(costs);
     let mut out = writer.out;

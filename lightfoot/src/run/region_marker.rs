@@ -52,7 +52,7 @@ impl Marker for RegionMarker {
             Mark::RegionCloses(name) => self.pass(thread.thread, &RegionMark::Closes(name.clone())),
             _ => Vec::new(),
         };
-        Answer { value: None, deeds }
+        Answer { deeds, ..Answer::default() }
     }
 }
 

@@ -133,11 +133,16 @@ pub(super) fn write(
     }
     for ((cut, thread), parts) in heads {
         let trigger = triggers.get(cut as usize);
-        let costs = places.costs(parts.into_iter(), profile, all);
+        let costs = places.costs(parts.iter().copied(), profile, all);
+        let mut aside = Events::default();
+        for part in &parts {
+            part.aside().events(profile, all.rep, |_| ()).values().for_each(|events| aside.add(events));
+        }
         sum.add(&crate::report::parts::total(&costs));
         let head = PartHead {
             number: cut as usize + 1,
             thread,
+            aside,
             trigger: trigger.map_or_else(|| TERMINATION.to_owned(), Clone::clone),
         };
         let part =

@@ -5,7 +5,7 @@
 
 use super::settings::{Settings, Tool};
 use crate::trace::metric::matches;
-use instrument::mark::{Answer, Birth, Deed, Mark, MarkedThread, Marker};
+use instrument::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, Marker};
 use instrument::Module;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -174,8 +174,11 @@ impl Requests {
     fn request(&mut self, thread: &MarkedThread, words: &[u64; 6]) -> Answer {
         let callgrind = self.tool == Tool::Callgrind;
         let deeds = match words[0] {
-            RUNNING_ON_VALGRIND => return Answer { value: Some(1), deeds: Vec::new() },
-            GET_TOOLNAME => return Answer { value: Some(self.tool_name(thread, words)), deeds: Vec::new() },
+            RUNNING_ON_VALGRIND => return Answer { value: Some(1), ..Answer::default() },
+            GET_TOOLNAME => {
+                let value = Some(self.tool_name(thread, words));
+                return Answer { value, ..Answer::default() };
+            }
             CALLGRIND_DUMP_STATS if callgrind => self.dump(thread, "Client Request".into()),
             CALLGRIND_DUMP_STATS_AT if callgrind => {
                 let text = thread.text(words[1]).unwrap_or_default();
@@ -190,7 +193,8 @@ impl Requests {
             _ => return Answer::default(),
         };
         // Requests of callgrind and cachegrind answer 0.
-        Answer { value: Some(0), deeds }
+        let block = if callgrind { MarkedBlock::Behind } else { MarkedBlock::Before };
+        Answer { value: Some(0), deeds, block }
     }
 
     /// Writes the tool's name to a buffer of the program; returns the bytes that it needs.
@@ -279,7 +283,7 @@ impl Marker for Requests {
             Mark::Leaves(function) => self.passes(thread, *function, &[Role::Toggles, Role::DumpsAfter]),
             Mark::RegionOpens(_) | Mark::RegionCloses(_) => Vec::new(),
         };
-        Answer { value: None, deeds }
+        Answer { deeds, ..Answer::default() }
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Part {
     repeats: Repeats,
     /// As in [`Profile::complex`].
     complex: LoadsAndStores,
+    /// Executions of blocks that are not part of `executions`: a request has them behind it.
+    aside: Vec<(u32, u64)>,
     /// Misses of sites.
     pub sites: Vec<(u32, SiteMisses)>,
     /// Misses of blocks.
@@ -62,7 +64,13 @@ impl Part {
             complex,
             sites: filled(&recorded.sites),
             blocks: filled(&recorded.blocks),
+            aside: section.aside.clone(),
         }
+    }
+
+    /// The executions that stand aside, as a part of their own.
+    pub fn aside(&self) -> Part {
+        Part { executions: self.aside.clone(), ..Part::default() }
     }
 
     /// The sum of parts with the same numbers.
@@ -73,6 +81,7 @@ impl Part {
         let whole = Part {
             executions: all(parts, |part| &part.executions),
             cut: all(parts, |part| &part.cut),
+            aside: all(parts, |part| &part.aside),
             repeats: all(parts, |part| &part.repeats),
             complex: all(parts, |part| &part.complex),
             sites: all(parts, |part| &part.sites),
@@ -97,7 +106,7 @@ impl Part {
 
     /// The blocks that ran, under the numbers of the part.
     pub fn ran(&self) -> impl Iterator<Item = u32> + '_ {
-        self.executions.iter().map(|&(block, _)| block)
+        self.executions.iter().chain(&self.aside).map(|&(block, _)| block)
     }
 
     /// The events of a simulation of two levels, by keys of instructions.
@@ -137,6 +146,7 @@ impl Part {
         let complex = self.complex.into_iter().map(|(site, loads, stores)| (site, (loads, stores)));
         Part {
             executions: joined(self.executions, &block, add),
+            aside: joined(self.aside, &block, add),
             cut: joined(cut, |(one, first_lost)| (block(one), first_lost), add)
                 .into_iter()
                 .map(|((block, first_lost), times)| (block, first_lost, times))
