@@ -281,6 +281,38 @@ fn processes_have_files_of_their_own() {
 }
 
 #[test]
+fn regions_are_followed_into_processes_and_threads() {
+    let bench = Bench::new();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../region/include");
+    let body = r#"
+        #include "lightfoot_region.h"
+        static void *f(void *n){ spin(7); region_begin("a"); spin((long)n); region_end("a"); return 0; }
+        int main(void){ pthread_t t; region_begin("a"); if (!fork()) { spin(50); region_end("a"); spin(9); _exit(0); }
+        spin(10); region_end("a"); pthread_create(&t, 0, f, (void *)300); pthread_join(t, 0); wait(0); return 0; }"#;
+    let header = std::fs::read_to_string(include.join("lightfoot_region.h")).unwrap();
+    bench.file("lightfoot_region.h", header.as_bytes(), 0o644);
+    let Some(program) = program(&bench, "regions", body) else { return };
+    for (children, spins) in
+        [(&[][..], spun(10) + spun(300)), (&["--follow-children"], spun(10) + spun(300) + spun(50))]
+    {
+        for command in ["count", "cache"] {
+            let options = [&[command, "--region", "a", "--format", "json"], children].concat();
+            let ran = lightfoot().args(options).arg(&program).run();
+            let report = bench::json(&ran.ends_with(0).stderr);
+            let all = report["functions"].as_array().unwrap();
+            let spin = all.iter().find(|function| function["name"] == "spin").unwrap();
+            assert_eq!(spin["instructions"], spins, "{command} {children:?}");
+            let total: u64 = all.iter().map(|function| function["instructions"].as_u64().unwrap()).sum();
+            assert_eq!(report["totals"]["instructions"], total);
+            if let Some(processes) = report["processes"].as_array() {
+                let sum: u64 = processes.iter().map(|one| one["instructions"].as_u64().unwrap()).sum();
+                assert_eq!((processes.len(), sum), (2, total), "{report}");
+            }
+        }
+    }
+}
+
+#[test]
 fn cachegrind_has_its_own_requests_and_file() {
     let bench = Bench::new();
     let body =

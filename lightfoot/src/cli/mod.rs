@@ -238,8 +238,7 @@ pub struct Run {
     /// How a repeated string instruction (rep movs ...) counts, in all columns of the report
     #[arg(long, value_enum, default_value_t = Rep::Once)]
     pub rep: Rep,
-    /// Count only while the program has this region open (see crate `region`, or its C header);
-    /// takes about five times as long
+    /// Count only while the program has this region open (see crate `region`, or its C header)
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
     /// Leave address randomisation on (runs then no longer repeat exactly)

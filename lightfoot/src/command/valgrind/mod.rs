@@ -6,6 +6,7 @@
 //! its parts become files ([`files`]). **Leaves out** tools that find errors, and calls.
 
 mod files;
+pub(super) mod help;
 mod log;
 mod names;
 mod options;
@@ -34,29 +35,6 @@ use std::path::Path;
 /// The status of a command line that cannot be run.
 const REFUSED: u8 = 1;
 
-const HELP: &str = "\
-usage: valgrind --tool=callgrind|cachegrind|none [OPTIONS] PROGRAM [ARGUMENTS]
-       valgrind --tool=ANOTHER --fallback=PATH [OPTIONS] PROGRAM [ARGUMENTS]
-       lightfoot valgrind --install DIR    link it under that name
-       lightfoot valgrind --options        list every option, and what it does here
-
-lightfoot counts in the manner of callgrind and cachegrind: their options, requests, files and log.
-docs/valgrind.md lists every option: which are obeyed, which change no number, which are refused.
-
-  --toggle-collect=FUNCTION   count while this function runs; * and ? stand for others
-  --collect-atstart=no        begin to count at a request or a function
-  --instr-atstart=no          begin to simulate at a request
-  --cache-sim=yes             simulate caches: --I1, --D1, --LL=SIZE,WAYS,LINE
-  --separate-threads=yes      a file for each thread
-  --trace-children=yes        a file for each process
-  --callgrind-out-file=FILE   %p is the process's number, %q{NAME} a variable
-  --log-file=FILE             the log, which goes to standard error otherwise
-  --rep=once                  count a repeated string instruction once, not as valgrind does
-  --strict=yes                refuse functions that do not exist
-  --version-number=NUMBER     the version that --version claims behind it
-  --fallback=PATH             the valgrind that runs other tools
-";
-
 /// Whether the executable is called as Valgrind's command.
 pub fn is_valgrind(program: Option<&OsString>) -> bool {
     program.is_some_and(|program| settings::is_valgrind(program))
@@ -84,7 +62,7 @@ fn answered(words: &[OsString]) -> Result<u8> {
             return Ok(0);
         }
         Asked::Help => {
-            present::output::print(HELP)?;
+            present::output::print(&help::text())?;
             return Ok(0);
         }
         Asked::Options => {

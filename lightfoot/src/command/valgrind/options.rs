@@ -38,7 +38,7 @@ const fn refused(name: &'static str, why: &'static str) -> Known {
 const NO_SERVER: &str = "there is no server for debuggers";
 const NO_ERRORS: &str = "these tools report no errors";
 const NO_TRANSLATOR: &str = "a setting of Valgrind's translator";
-const NO_CONTEXTS: &str = "functions are not told apart by their callers";
+const NO_CONTEXTS: &str = "functions are not told apart by callers; totals are the same";
 const CYCLES: &str = "such caches are described by a machine: use lightfoot cache --machine";
 
 /// All options, as their manuals order them: of all tools, callgrind, cachegrind, and ours.
@@ -132,7 +132,7 @@ pub(super) const OPTIONS: &[Known] = &[
     obeyed("--instr-atstart", |all, value| settings::yes_no(&mut all.instruments_at_start, value)),
     obeyed("--collect-atstart", |all, value| settings::yes_no(&mut all.collects_at_start, value)),
     obeyed("--toggle-collect", settings::toggle),
-    refused("--collect-jumps", "jumps are counted by lightfoot tool branch-mix"),
+    refused("--collect-jumps", "branches are counted by lightfoot tool branch-mix"),
     same("--collect-systime", "system calls are not timed, and their events have no column"),
     refused("--collect-bus", "locked instructions are not counted"),
     obeyed("--separate-threads", |all, value| settings::yes_no(&mut all.separate_threads, value)),
@@ -140,10 +140,10 @@ pub(super) const OPTIONS: &[Known] = &[
     same("--separate-recs*", NO_CONTEXTS),
     same("--skip-plt", "stubs stand as functions of their own"),
     same("--skip-direct-rec", NO_CONTEXTS),
-    same("--fn-skip", "a skipped function would stand with its callers"),
-    same("--fn-group*", "functions are not grouped"),
+    same("--fn-skip", "costs stay with the function; totals are the same"),
+    same("--fn-group*", "functions are not grouped; totals are the same"),
     same("--pop-on-jump", NO_CONTEXTS),
-    same("--obj-skip", "a skipped object would stand with its callers"),
+    same("--obj-skip", "costs stay with the object; totals are the same"),
     obeyed("--cache-sim", |all, value| settings::choice(&mut all.simulates, value)),
     obeyed("--simulate-cache", |all, value| settings::choice(&mut all.simulates, value)),
     refused("--branch-sim", "branches are predicted by lightfoot cache --branches"),
