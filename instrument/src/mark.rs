@@ -121,6 +121,9 @@ pub enum MarkedBlock {
 
 /// Decides what happens at marks. It is called on the thread that called the run.
 pub trait Marker {
+    /// What decides about [`Marker::entries`]: runs whose markers say the same share translations
+    /// that are kept on disk.
+    fn setting(&self) -> String;
     /// Addresses in `module` at which functions begin whose entries and returns are marks. Called
     /// once for each module, before its code runs.
     fn entries(&mut self, module: &Module) -> Vec<u64>;

@@ -36,7 +36,7 @@ pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) ->
     run_instrumented(command, options, observer, Additions::default())
 }
 
-/// [`run`] with a marker, which divides what is counted. Such runs keep no translations.
+/// [`run`] with a marker, which divides what is counted.
 ///
 /// # Errors
 /// The errors of [`run`].
@@ -115,8 +115,7 @@ pub(crate) fn run_instrumented(
         let mut host = Host::new(pid, stream, observing, returned, blocks, binding, evidence.clone());
         if instrumenter.is_none() {
             host.children = options.children;
-            // Kept code has links to marks, at which threads must stop.
-            host.translations = kept_in(options).filter(|_| addresses_repeat && marker.is_none());
+            host.translations = kept_in(options).filter(|_| addresses_repeat);
         }
         host.instrumenter = instrumenter;
         host.per_thread = threads;

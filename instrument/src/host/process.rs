@@ -292,6 +292,7 @@ impl Host<'_> {
             }
         };
         // Kept translations, the tool and probes must be in place before the first instruction.
+        image.translator.watch = Watch::new(self.marking.as_ref().map(|marking| marking.marker.clone()));
         if let Some(kept_in) = &self.translations {
             image.remember(kept_in);
         }
@@ -299,7 +300,6 @@ impl Host<'_> {
             instrumenter.borrow_mut().starts(number, pid, self.blocks_ended);
         }
         image.translator.instrumenter = self.instrumenter.clone();
-        image.translator.watch = Watch::new(self.marking.as_ref().map(|marking| marking.marker.clone()));
         if let Some(probes) = &self.probes {
             probes.borrow_mut().install(pid)?;
             image.maps.watcher = Some(probes.clone());

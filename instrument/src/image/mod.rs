@@ -252,8 +252,13 @@ impl Image {
     pub(crate) fn remember(&mut self, kept_in: &KeptIn) {
         let translator = &mut self.translator;
         let headers = Auxiliary::of(self.pid).headers();
-        let origin =
-            Origin { pid: self.pid, headers, stream: &translator.stream, layout: &translator.cache.layout };
+        let origin = Origin {
+            pid: self.pid,
+            headers,
+            stream: &translator.stream,
+            layout: &translator.cache.layout,
+            marks: translator.watch.setting(),
+        };
         let Some(mut kept) = KeptTranslations::of(kept_in, &origin) else { return };
         kept.restore(translator, &mut self.maps);
         self.kept = Some(kept);

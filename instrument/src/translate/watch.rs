@@ -13,8 +13,9 @@
 //! The five instructions of a request count as one, as Valgrind counts them, and have no code.
 //! **Leaves out** entries that a signal handler or a new thread begins at.
 
-use crate::code::decode::{Decoded, End};
+use crate::code::decode::{CodeReader, Decoded, End};
 use crate::mark::SharedMarker;
+use crate::profile;
 use crate::target::trust::{Modules, Trust};
 use iced_x86::{Code, Instruction, Register};
 use std::collections::{HashMap, HashSet};
@@ -23,6 +24,8 @@ use std::collections::{HashMap, HashSet};
 const ROTATIONS: [u64; 4] = [3, 13, 61, 51];
 /// The instructions of a request: the rotations and the exchange that says what is asked.
 const REQUEST_INSTRUCTIONS: usize = 5;
+/// No instruction of a processor is longer.
+const LONGEST_INSTRUCTION_BYTES: usize = 15;
 /// The displacement of the `nop` that opens a region.
 const OPENS: u32 = u32::from_le_bytes(*b"LFTB");
 /// The displacement of the `nop` that closes a region.
@@ -73,6 +76,32 @@ impl Watch {
     /// Watches what `marker` names, and requests and regions.
     pub(crate) fn new(marker: Option<SharedMarker>) -> Watch {
         Watch { marker, ..Watch::default() }
+    }
+
+    /// The setting of the marker, if there is one.
+    pub(crate) fn setting(&self) -> Option<String> {
+        self.marker.as_ref().map(|marker| marker.borrow().setting())
+    }
+
+    /// Notes the mark that a restored block ends with, if it does; `last` are its last instructions.
+    pub(crate) fn notes_restored(
+        &mut self,
+        last: &[profile::Instruction],
+        block_ip: u64,
+        reader: &mut CodeReader,
+    ) {
+        let Some(newest) = last.last().filter(|_| self.marker.is_some()) else { return };
+        // The last instruction of a request has the length of all five.
+        let is_request = usize::from(newest.len) > LONGEST_INSTRUCTION_BYTES;
+        let before = last.len().checked_sub(2).map(|index| &last[index]);
+        let is_nop = before.is_some_and(|before| before.code == Code::Nop_rm32 as u16);
+        if !is_request && !is_nop {
+            return;
+        }
+        let first = if is_request { newest } else { before.unwrap_or(newest) };
+        let mut block = Vec::new();
+        reader.block(block_ip + u64::from(first.offset), &mut block);
+        self.cut(&mut block, End::Transfer);
     }
 
     /// The mark that a block ends with; `end` is the address behind its last instruction.
@@ -226,6 +255,9 @@ mod tests {
     struct Nothing;
 
     impl Marker for Nothing {
+        fn setting(&self) -> String {
+            String::new()
+        }
         fn entries(&mut self, _module: &Module) -> Vec<u64> {
             Vec::new()
         }

@@ -422,7 +422,7 @@ impl Prepared<'_> {
 }
 
 /// The folder in which translations are kept for later runs.
-fn translations() -> Option<PathBuf> {
+pub(super) fn translations() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(own) = named("LIGHTFOOT_TRANSLATIONS") {
         return (own != "off").then(|| own.into());

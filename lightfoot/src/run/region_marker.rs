@@ -33,6 +33,10 @@ impl RegionMarker {
 }
 
 impl Marker for RegionMarker {
+    fn setting(&self) -> String {
+        String::new()
+    }
+
     fn entries(&mut self, _module: &Module) -> Vec<u64> {
         Vec::new()
     }

@@ -13,6 +13,7 @@ mod options;
 mod requests;
 mod settings;
 
+use super::measure::translations;
 use crate::report::parts::Shape;
 use crate::run::engine::{self, exit_signal, exit_status};
 use crate::run::sections::{Recorded, Section, Sections};
@@ -167,8 +168,8 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
         _ => (Stream::Counts, Recorded::Counted),
     };
     let children = if all.trace_children { Children::Followed } else { Children::Released };
-    let options =
-        Options { aslr: Aslr::Off, stream, children, translations: None, threads: Threads::Together };
+    let translations = translations();
+    let options = Options { aslr: Aslr::Off, stream, children, translations, threads: Threads::Together };
     let mut observer = Sections::new(recorded);
     let outcome = engine::run_marked(command, &options, &mut observer, requests.clone())?;
     let (sections, _) = observer.finish();

@@ -231,6 +231,10 @@ impl Requests {
 }
 
 impl Marker for Requests {
+    fn setting(&self) -> String {
+        self.patterns.iter().map(|(pattern, _)| pattern.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
     fn entries(&mut self, module: &Module) -> Vec<u64> {
         if self.patterns.is_empty() || !module.path.is_absolute() {
             return Vec::new();
