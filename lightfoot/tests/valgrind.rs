@@ -126,19 +126,24 @@ fn a_toggled_region_counts_alone() {
     let body = "int main(void){ spin(1000); TOGGLE_COLLECT(); spin(10); TOGGLE_COLLECT(); spin(500);
         TOGGLE_COLLECT(); spin(20); TOGGLE_COLLECT(); return 0; }";
     let Some(program) = program(&bench, "toggles", body) else { return };
-    let out = ["--collect-atstart=no", "--callgrind-out-file=out"];
-    valgrind(&bench, &[&PLAIN[..], &out].concat(), &program).ends_with(0);
-    let costs = Costs::read(&bench.join("out"));
-    adds_up(&costs);
-    assert_eq!(costs.of("spin"), [spun(10) + spun(20)]);
-    assert_eq!(costs.heads[0]["Trigger"], "Trigger: Program termination");
-    // The tables leave out the block that ends with a request to stop; the summary has it.
-    let number = |key: &str| costs.heads[0][key].parse::<u64>().unwrap();
-    assert_eq!(number("totals"), spun(10) + spun(20) + 4, "a move and a call each");
-    assert!((1..100).contains(&(number("summary") - number("totals"))), "{costs:?}");
-    // Nothing outside of the regions stands in the file.
-    let names: Vec<&String> = costs.functions[0].keys().collect();
-    assert_eq!(names, ["main", "spin"]);
+    for (caches, has_last_blocks) in [("--cache-sim=no", true), ("--cache-sim=yes", false)] {
+        let out = [caches, "--collect-atstart=no", "--callgrind-out-file=out"];
+        valgrind(&bench, &[&PLAIN[..], &out].concat(), &program).ends_with(0);
+        let costs = Costs::read(&bench.join("out"));
+        adds_up(&costs);
+        assert_eq!(costs.of("spin"), [spun(10) + spun(20)]);
+        assert_eq!(costs.heads[0]["Trigger"], "Trigger: Program termination");
+        // With a simulation the tables leave out the block that ends with a request to stop, as
+        // callgrind's do; the summary always has it.
+        let number = |key: &str| costs.heads[0][key].split(' ').next().unwrap().parse::<u64>().unwrap();
+        assert_eq!(number("totals") == number("summary"), has_last_blocks);
+        let calls = 4;
+        assert_eq!(number("totals") == spun(10) + spun(20) + calls, !has_last_blocks);
+        assert!((1..100).contains(&(number("summary") - spun(10) - spun(20) - calls)), "{costs:?}");
+        // Nothing outside of the regions stands in the file.
+        let names: Vec<&String> = costs.functions[0].keys().collect();
+        assert_eq!(names, ["main", "spin"]);
+    }
 }
 
 #[test]
@@ -436,6 +441,68 @@ fn what_cannot_be_done_is_said_in_a_sentence() {
     assert_eq!(Costs::read(&bench.join("out")).totals(), [[0]]);
     let words = [&["--strict=yes"][..], &words].concat();
     lightfoot().within(bench.path()).arg("valgrind").args(words).run().ends_with(1).says("no_such");
+}
+
+#[test]
+fn command_lines_of_known_callers_run() {
+    const CACHES: &str = "--I1=32768,8,64 --D1=32768,8,64 --LL=8388608,16,64";
+    let lines = [
+        // gungraun
+        format!(
+            "--tool=callgrind --error-exitcode=0 --trace-children=yes --fair-sched=try --vgdb=no {CACHES} --cache-sim=yes \
+             --compress-strings=no --compress-pos=no --dump-line=yes --dump-instr=no --combine-dumps=no \
+             --separate-threads=yes --toggle-collect=*::x::* --callgrind-out-file=out#%p --log-file=log#%p"
+        ),
+        // CodSpeed
+        format!(
+            "-q --trace-children=yes --cache-sim=yes {CACHES} --instr-atstart=no --collect-systime=nsec --read-inline-info=yes \
+             --tool=callgrind --compress-strings=no --combine-dumps=yes --dump-line=no --cycle-estimation=yes \
+             --trace-children-skip=*esbuild,*x --obj-skip=/usr/bin/x --callgrind-out-file=%p.out --log-file=%p.log"
+        ),
+        // rustls
+        "--tool=callgrind --collect-atstart=no --cache-sim=no --log-file=l --callgrind-out-file=c".into(),
+        // rustc-perf
+        "--tool=cachegrind --cache-sim=no --branch-sim=no --cachegrind-out-file=cgout --log-file=l".into(),
+        "--tool=callgrind --cache-sim=no --branch-sim=no --instr-atstart=no --callgrind-out-file=clgout".into(),
+        // php-src, SQLite
+        "--tool=callgrind --dump-instr=yes --callgrind-out-file=p -- ".into(),
+        "--tool=cachegrind --cachegrind-out-file=s".into(),
+    ];
+    for line in lines {
+        let bench = Bench::new();
+        let ran =
+            lightfoot().within(bench.path()).arg("valgrind").args(line.split_whitespace()).arg("true").run();
+        ran.ends_with(0);
+        assert!(std::fs::read_dir(bench.path()).unwrap().count() > 0, "{line}");
+    }
+}
+
+#[test]
+fn kept_translations_have_the_same_marks() {
+    let bench = Bench::new();
+    let body = "__attribute__((noinline)) void outer(long n){ spin(n); }
+        int main(void){ for (long n = 1; n <= 200; n++) { spin(3); TOGGLE_COLLECT(); spin(10); TOGGLE_COLLECT(); outer(n); }
+        return 0; }";
+    let Some(program) = program(&bench, "kept", body) else { return };
+    let folder = bench.join("translations");
+    let run = |options: &[&str]| {
+        let command = lightfoot().within(bench.path()).env("LIGHTFOOT_TRANSLATIONS", &folder);
+        let out = ["--callgrind-out-file=out"];
+        command.arg("valgrind").args(PLAIN).args(options).args(out).arg(&program).run().ends_with(0);
+        Costs::read(&bench.join("out")).of("spin")
+    };
+    let of_outer: u64 = (1..=200).map(spun).sum();
+    // The first run leaves its translations, the second one begins with them.
+    for _ in 0..3 {
+        assert_eq!(run(&["--collect-atstart=no"]), [200 * spun(10)]);
+        assert_eq!(run(&["--collect-atstart=no", "--cache-sim=yes"]), [200 * spun(10)]);
+        // Requests and the function toggle the same thing: it counts in the function, which is
+        // called behind two requests, and between the requests.
+        assert_eq!(run(&["--toggle-collect=out*"]), [200 * spun(10) + of_outer]);
+        let both = ["--collect-atstart=no", "--dump-before=outer", "--combine-dumps=yes"];
+        assert_eq!(run(&both).iter().sum::<u64>(), 200 * spun(10));
+    }
+    assert!(std::fs::read_dir(&folder).unwrap().count() >= 3);
 }
 
 #[test]

@@ -31,8 +31,10 @@ pub(super) struct Sections {
 struct Section {
     /// The thread's context; `None` after its end.
     context: Option<usize>,
-    /// The counters at the opening, while the thread counts.
-    from: Option<Vec<u64>>,
+    /// Whether the thread counts.
+    open: bool,
+    /// The counters at the opening.
+    from: Vec<u64>,
     sums: SectionCounts,
 }
 
@@ -56,10 +58,12 @@ struct CountedPart {
 }
 
 impl SectionCounts {
-    fn add(&mut self, from: &[u64], now: &[u64]) {
+    /// Adds what counters have counted since they were `from`.
+    fn add(&mut self, from: &[u64], now: impl ExactSizeIterator<Item = u64>) {
         self.counters.resize(self.counters.len().max(now.len()), 0);
-        for (index, (sum, now)) in self.counters.iter_mut().zip(now).enumerate() {
-            let before = from.get(index).copied().unwrap_or(0);
+        // A counter that is younger than the opening began at 0.
+        let before = from.iter().copied().chain(std::iter::repeat(0));
+        for ((sum, now), before) in self.counters.iter_mut().zip(now).zip(before) {
             *sum = sum.saturating_add(now.saturating_sub(before));
         }
     }
@@ -74,7 +78,7 @@ impl Sections {
     fn open_in(&mut self, context: usize) -> Option<&mut SectionCounts> {
         let mut sections = self.threads.values_mut();
         let own = sections.find(|section| section.context == Some(context))?;
-        own.from.is_some().then_some(&mut own.sums)
+        own.open.then_some(&mut own.sums)
     }
 
     /// Notes an execution of a block that no counter counts.
@@ -104,9 +108,9 @@ impl Image {
     /// longer counts.
     pub(crate) fn section_regains(&mut self, thread: u32, block: u32) {
         let Some(section) = self.sections.threads.get_mut(&thread) else { return };
-        match section.from {
-            Some(_) => *section.sums.extra.entry(block).or_default() += 1,
-            None => *section.sums.aside.entry(block).or_default() += 1,
+        match section.open {
+            true => *section.sums.extra.entry(block).or_default() += 1,
+            false => *section.sums.aside.entry(block).or_default() += 1,
         }
     }
 
@@ -120,8 +124,9 @@ impl Image {
         Some((entry.block, block.ip + u64::from(block.len)))
     }
 
-    fn counters_of(&self, context: usize) -> Vec<u64> {
-        (0..self.translator.counters).map(|number| self.read64(context, count_address(number))).collect()
+    fn counters_of(&self, context: usize) -> impl ExactSizeIterator<Item = u64> + '_ {
+        let at = self.context(context) + count_address(0) as usize;
+        (0..self.translator.counters as usize).map(move |number| self.shared.read64(at + 8 * number))
     }
 
     /// A thread begins in `context`; it does not count yet.
@@ -132,13 +137,14 @@ impl Image {
 
     /// The thread counts from here on.
     pub(crate) fn section_opens(&mut self, thread: u32) {
-        let Some(context) = self.sections.threads.get(&thread).and_then(|section| section.context) else {
-            return;
-        };
-        let now = self.counters_of(context);
-        if let Some(section) = self.sections.threads.get_mut(&thread) {
-            section.from.get_or_insert(now);
+        // The section is taken out while counters are read; its memory is used again and again.
+        let Some(mut section) = self.sections.threads.remove(&thread) else { return };
+        if let Some(context) = section.context.filter(|_| !section.open) {
+            section.open = true;
+            section.from.clear();
+            section.from.extend(self.counters_of(context));
         }
+        self.sections.threads.insert(thread, section);
     }
 
     /// The thread counts no longer.
@@ -156,13 +162,13 @@ impl Image {
 
     /// Adds what a thread has counted to its sums and stops counting; returns whether it counted.
     fn section_pauses(&mut self, thread: u32) -> bool {
-        let Some(section) = self.sections.threads.get_mut(&thread) else { return false };
-        let (Some(context), Some(from)) = (section.context, section.from.take()) else { return false };
-        let now = self.counters_of(context);
-        if let Some(section) = self.sections.threads.get_mut(&thread) {
-            section.sums.add(&from, &now);
+        let Some(mut section) = self.sections.threads.remove(&thread) else { return false };
+        let counted = std::mem::take(&mut section.open);
+        if let Some(context) = section.context.filter(|_| counted) {
+            section.sums.add(&section.from, self.counters_of(context));
         }
-        true
+        self.sections.threads.insert(thread, section);
+        counted
     }
 
     /// Makes what `thread`, or every thread, has counted a part of its own, or forgets it.

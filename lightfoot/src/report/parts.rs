@@ -11,15 +11,16 @@ use present::terminal::printable;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-/// The place of costs: object, function, the function's file, the code's own file, address and
-/// line. The address is 0 where lines suffice.
+/// The place of costs. The address is 0 where lines suffice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Index into [`Names::objects`].
     pub object: usize,
     /// Index into [`Names::functions`].
     pub function: usize,
-    /// Index into [`Names::files`].
+    /// The file of the function, as an index into [`Names::files`].
+    pub home: usize,
+    /// The file of the code, which differs where code was inlined from another one.
     pub file: usize,
     /// Address in the object's file.
     pub address: u64,
@@ -167,21 +168,19 @@ impl Writer<'_> {
     }
 
     fn body(&mut self, costs: &Costs) {
-        let homes = homes(costs);
         let (mut object, mut function, mut file) = (None, None, None);
         for (place, events) in costs {
             if object.replace(place.object) != Some(place.object) {
                 self.name("ob", Kind::Object, place.object);
                 function = None;
             }
-            if function.replace(place.function) != Some(place.function) {
-                let home = homes[&place.function];
-                self.name("fl", Kind::File, home);
+            if function.replace((place.function, place.home)) != Some((place.function, place.home)) {
+                self.name("fl", Kind::File, place.home);
                 self.name("fn", Kind::Function, place.function);
-                file = Some(home);
+                file = Some(place.home);
             }
             if file.replace(place.file) != Some(place.file) {
-                let key = if place.file == homes[&place.function] { "fe" } else { "fi" };
+                let key = if place.file == place.home { "fe" } else { "fi" };
                 self.name(key, Kind::File, place.file);
             }
             if self.shape.addresses {
@@ -193,22 +192,6 @@ impl Writer<'_> {
             let _ = writeln!(self.out, "{}", values(&self.shape.events, events));
         }
     }
-}
-
-/// For each function the file of most of its instructions.
-fn homes(costs: &Costs) -> HashMap<usize, usize> {
-    let mut files: BTreeMap<(usize, usize), u64> = BTreeMap::new();
-    for (place, events) in costs {
-        *files.entry((place.function, place.file)).or_default() += events.get(Event::Ir).max(1);
-    }
-    let mut homes: HashMap<usize, (u64, usize)> = HashMap::new();
-    for ((function, file), instructions) in files {
-        let home = homes.entry(function).or_insert((0, file));
-        if instructions > home.0 {
-            *home = (instructions, file);
-        }
-    }
-    homes.into_iter().map(|(function, (_, file))| (function, file)).collect()
 }
 
 /// A file for `cg_annotate`, `cg_diff` and `cg_merge`.

@@ -80,9 +80,13 @@ impl Places {
 fn place(tally: &Tally, symbols: &Symbolizer, instruction: usize) -> Option<Place> {
     let cell = tally.cell_of(instruction)?;
     let object = symbols.functions()[cell.function].library;
-    let frame = cell.frame.map(|frame| symbols.sources().frame(frame));
+    let sources = symbols.sources();
+    let frame = cell.frame.map(|frame| sources.frame(frame));
     let (file, line) = frame.map_or((0, 0), |frame| (frame.file as usize + 1, frame.line));
-    Some(Place { object, function: cell.function, file, address: 0, line })
+    // Inlined code does not show in which file its enclosing function was written.
+    let outermost = cell.frame.and_then(|frame| sources.chain(frame).last());
+    let home = outermost.map_or(0, |frame| frame.file as usize + 1);
+    Some(Place { object, function: cell.function, home, file, address: 0, line })
 }
 
 /// The link address of each instruction that ran.

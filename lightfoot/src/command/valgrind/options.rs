@@ -150,7 +150,7 @@ pub(super) const OPTIONS: &[Known] = &[
     refused("--simulate-wb", "written lines are counted by lightfoot cache --write-backs"),
     refused("--simulate-hwpref", CYCLES),
     refused("--cacheuse", "the use of lines is not followed"),
-    refused("--cycle-estimation", "cycles are estimated by lightfoot cache"),
+    same("--cycle-estimation", "cycles are not estimated, and their event has no column"),
     obeyed("--I1", |all, value| settings::cache(all, 0, value)),
     obeyed("--D1", |all, value| settings::cache(all, 1, value)),
     obeyed("--LL", |all, value| settings::cache(all, 2, value)),

@@ -27,6 +27,7 @@ const CACHEGRIND_STOP: u64 = 0x4347_0001;
 /// The deeds of a run, as requests and functions ask for them.
 pub(super) struct Requests {
     tool: Tool,
+    simulates: bool,
     separate_threads: bool,
     instruments_at_start: bool,
     collects_at_start: bool,
@@ -76,6 +77,7 @@ impl Requests {
             .collect();
         Rc::new(RefCell::new(Requests {
             tool,
+            simulates: settings.simulates_caches(),
             separate_threads: settings.separate_threads,
             instruments_at_start: settings.instruments_at_start,
             collects_at_start: settings.collects_at_start,
@@ -193,7 +195,13 @@ impl Requests {
             _ => return Answer::default(),
         };
         // Requests of callgrind and cachegrind answer 0.
-        let block = if callgrind { MarkedBlock::Behind } else { MarkedBlock::Before };
+        // Callgrind adds a block up when the next one begins; without a simulation it counts it at
+        // its own beginning, if the thread collects then.
+        let block = match (words[0], callgrind) {
+            (_, false) => MarkedBlock::Before,
+            (CALLGRIND_TOGGLE_COLLECT, true) if !self.simulates => MarkedBlock::Before,
+            _ => MarkedBlock::Behind,
+        };
         Answer { value: Some(0), deeds, block }
     }
 
