@@ -92,6 +92,32 @@ fn a_second_run_translates_next_to_nothing_and_counts_the_same() {
     }
 }
 
+/// A program that maps its own code a second time, at another address in each run, and runs a
+/// function there. It runs a larger one where it is.
+const MAPS_ITSELF: &str = "#include <fcntl.h>\n#include <stdio.h>\n#include <sys/mman.h>\n#include <unistd.h>\n\
+    static volatile int v;\n\
+    #define CASE(n) case n: v+=n*n; if(v&n)v^=n; else v--; break;\n\
+    #define TEN(n) CASE(n) CASE(n+1) CASE(n+2) CASE(n+3) CASE(n+4) CASE(n+5) CASE(n+6) CASE(n+7) CASE(n+8) CASE(n+9)\n\
+    __attribute__((noinline))int large(void){for(int i=0;i<60;i++)switch(i){TEN(0) TEN(10) TEN(20) TEN(30) TEN(40) TEN(50)}return v;}\n\
+    __attribute__((noinline))int work(int n){int s=0;while(n--)s+=n^3;return s;}\n\
+    int main(){unsigned long a,b,o,at=(unsigned long)work;char x;FILE*f=fopen(\"/proc/self/maps\",\"r\");\n\
+    while(fscanf(f,\"%lx-%lx %*2c%c%*c %lx%*[^\\n]\",&a,&b,&x,&o)==4&&!(at>=a&&at<b));fclose(f);\n\
+    char*to=(char*)((0x100000+(unsigned long)getpid()%4000000)<<20),*m=mmap(to,b-a,PROT_READ|PROT_EXEC,MAP_PRIVATE,open(\"/proc/self/exe\",0),o);\n\
+    printf(\"%d %d %d %d\\n\",m==to,large(),work(100),((int(*)(int))(m+(at-a)))(100));return 0;}";
+
+#[test]
+fn a_second_mapping_at_changing_addresses_leaves_the_others_usable() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "maps-itself", &["-O1"], MAPS_ITSELF) else { return };
+    let folder = bench.join("translations");
+    let runs = [0; 4].map(|_| run(&bench, folder.as_os_str(), &["count"], &[program.to_str().unwrap()]));
+    let native = std::process::Command::new(&program).output().unwrap().stdout;
+    assert!(native.starts_with(b"1 ") && runs.iter().all(|(output, _)| *output == native), "{native:?}");
+    // The large function alone is more than sixty fragments.
+    let translated = runs.map(|(_, report)| fragments(&report));
+    assert!(translated[1..].iter().all(|&later| later < 60), "{translated:?}");
+}
+
 #[test]
 fn children_are_kept_too() {
     if !bench::repeatable() {

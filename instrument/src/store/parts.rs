@@ -9,12 +9,13 @@
 //!
 //! # The idea
 //!
-//! Modules form *groups*: modules of one path, and modules between which a direct branch leads,
+//! Modules form *groups*: modules of one path with different parts of its file, and modules between which a direct branch leads,
 //! because a linked branch enters its target's code without a look-up. A group is verified as a
 //! whole and given up as a whole. The groups that are kept are disjoint in address space:
 //!
 //! - If two groups hold a common address and this run executed both, both are dropped.
 //! - If this run executed one of the two, the other one is dropped.
+//! - A second mapping of a file is not kept: its addresses seldom come again.
 //! - If this run did not execute a group, and the path of one of its modules is mapped at other
 //!   addresses or from another file, the group has moved and is dropped.
 //!
@@ -27,6 +28,7 @@ use crate::target::modules::Maps;
 use crate::translate::unverified::{PageHash, PAGE};
 use crate::translate::Translator;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 
 /// The parts of an image that can be kept.
 pub(crate) struct Parts {
@@ -62,9 +64,13 @@ pub(super) fn groups(
     is_unverified: impl Fn(u32) -> bool,
 ) -> Vec<u32> {
     let mut first: Vec<u32> = (0..modules.len() as u32).collect();
-    // Modules of one path are in one group.
+    let second = second_mappings(modules, |module_index| is_unverified(module_index as u32));
+    // Modules of one path are in one group, but for those that show a part of the file again.
     let mut by_path = HashMap::new();
     for (module_index, module) in (0u32..).zip(modules) {
+        if second[module_index as usize] {
+            continue;
+        }
         let leader = *by_path.entry((&module.path, is_unverified(module_index))).or_insert(module_index);
         join(&mut first, leader, module_index);
     }
@@ -81,6 +87,20 @@ pub(super) fn groups(
         by_start[..before].iter().filter(holds).for_each(|&to| join(&mut first, from, to));
     }
     (0..modules.len() as u32).map(|module_index| find(&mut first, module_index)).collect()
+}
+
+/// For each module, whether an earlier one of its kind has a common part of its file. Runtimes map
+/// their own code again at addresses of their choice (V8: near the code that it generates).
+fn second_mappings<K: Eq + Hash>(modules: &[Module], kind: impl Fn(usize) -> K) -> Vec<bool> {
+    let mut of_path: HashMap<_, Vec<(u64, u64)>> = HashMap::new();
+    let mut second = Vec::new();
+    for (module_index, module) in modules.iter().enumerate() {
+        let parts = of_path.entry((&module.path, kind(module_index))).or_default();
+        let (start, end) = (module.file_offset, module.file_offset + (module.end - module.start));
+        second.push(parts.iter().any(|part| start < part.1 && end > part.0));
+        parts.push((start, end));
+    }
+    second
 }
 
 fn find(first: &mut [u32], mut module_index: u32) -> u32 {
@@ -120,6 +140,7 @@ pub(super) fn pages_of(block: &Block) -> impl Iterator<Item = u64> {
 pub(crate) fn choose(translator: &Translator, maps: &Maps) -> Parts {
     let mut choice = Choice::new(translator, maps);
     choice.enter_fragments();
+    choice.drop_second_mappings();
     choice.drop_moved();
     choice.drop_overlapping();
     choice.parts()
@@ -241,6 +262,15 @@ impl<'i> Choice<'i> {
         // This run translated the fragment: the reader has the page's bytes if they never changed.
         let read = || reader.known_page(page).map(|bytes| hash(bytes, 0));
         *self.read.entry(page).or_insert_with(read)
+    }
+
+    fn drop_second_mappings(&mut self) {
+        // An earlier mapping that this run has not executed is a former one, which is gone.
+        let was_executed = |module_index: usize| !self.verified[module_index].is_empty();
+        let second = second_mappings(&self.maps.modules, was_executed);
+        let dropped =
+            (0..second.len()).filter(|&module_index| second[module_index] && was_executed(module_index));
+        dropped.collect::<Vec<_>>().into_iter().for_each(|module_index| self.drop_group(module_index));
     }
 
     fn drop_moved(&mut self) {

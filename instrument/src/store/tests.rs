@@ -167,7 +167,17 @@ fn a_fragment_without_a_compared_page_is_refused() {
 }
 
 fn module(path: &str, start: u64, end: u64) -> Module {
-    Module { path: path.into(), start, end, file_offset: 0 }
+    Module { path: path.into(), start, end, file_offset: start }
+}
+
+#[test]
+fn a_second_mapping_of_one_part_is_a_group_of_its_own() {
+    let first = module("/a", 0x1000, 0x3000);
+    let again = Module { start: 0x9000, end: 0xa000, file_offset: 0x2000, ..first.clone() };
+    let modules = [first, module("/a", 0x3000, 0x4000), again];
+    assert_eq!(groups(&modules, [].into_iter(), |_| false), [0, 0, 2]);
+    assert_eq!(groups(&modules, [].into_iter(), |module_index| module_index == 2), [0, 0, 2]);
+    assert_eq!(groups(&modules, [(2, 0x1000)].into_iter(), |_| false), [0, 0, 0]);
 }
 
 #[test]

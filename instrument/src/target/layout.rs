@@ -190,7 +190,7 @@ pub(crate) const LOOKUP_BITS: u32 = 18;
 /// each other, and so the used slots lie in fewer cache lines.
 pub(crate) const LOOKUP_SHIFT: u32 = 2;
 /// The most slots that a lookup tries, one after the other.
-pub(crate) const LOOKUP_PROBES: u32 = 4;
+pub(crate) const LOOKUP_PROBES: u32 = 12;
 /// Bytes of the lookup table. A slot has 16: minus the target, then the address of its code.
 pub(crate) const LOOKUP_BYTES: u64 = (16 << LOOKUP_BITS) + 4096;
 /// Bytes of the table behind the lookup table: one for each system call number.
