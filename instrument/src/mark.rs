@@ -75,26 +75,25 @@ pub struct MarkedThread {
     pub image: u32,
     /// Number of the thread.
     pub thread: u32,
-    /// The thread's number in the system.
-    pub tid: i32,
     /// The process's number in the system.
     pub pid: i32,
 }
 
-impl MarkedThread {
-    /// The text with a terminating NUL at an address of the program, up to 4096 bytes; `None` if
-    /// its first byte cannot be read.
-    pub fn text(&self, address: u64) -> Option<String> {
+/// The memory of the program whose thread has reached a mark.
+pub trait ProgramMemory {
+    /// Reads bytes from an address; returns how many could be read.
+    fn read(&self, address: u64, bytes: &mut [u8]) -> usize;
+    /// Writes bytes to an address; returns how many could be written.
+    fn write(&self, address: u64, bytes: &[u8]) -> usize;
+
+    /// The text with a terminating NUL at an address, up to 4096 bytes; `None` if its first byte
+    /// cannot be read.
+    fn text(&self, address: u64) -> Option<String> {
         let mut bytes = vec![0; 4096];
-        let got = crate::target::memory::read_target(self.tid, address, &mut bytes);
+        let got = self.read(address, &mut bytes);
         bytes.truncate(got);
         let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(got);
         (got > 0).then(|| String::from_utf8_lossy(&bytes[..length]).into_owned())
-    }
-
-    /// Writes bytes to an address of the program; returns whether all of them could be written.
-    pub fn write(&self, address: u64, bytes: &[u8]) -> bool {
-        crate::target::memory::write_target(self.tid, address, bytes) == bytes.len()
     }
 }
 
@@ -130,7 +129,7 @@ pub trait Marker {
     /// A thread begins; the deeds come before everything that it counts.
     fn starts(&mut self, thread: &MarkedThread, birth: Birth) -> Vec<Deed>;
     /// A thread has reached a mark.
-    fn reached(&mut self, thread: &MarkedThread, mark: &Mark) -> Answer;
+    fn reached(&mut self, thread: &MarkedThread, mark: &Mark, memory: &dyn ProgramMemory) -> Answer;
 }
 
 /// The marker of a run, which its caller keeps as well.

@@ -1,7 +1,6 @@
 //! Marks: the stops at watched addresses, and what a run's marker wants done there.
 //!
-//! A thread that stops at a watched address stands behind the mark, or at a function's entry or
-//! return address, with the program's own registers. The host asks the marker, notes the thread's counters as the deeds demand, and hands
+//! A thread that stops at a watched address has the program's own registers. The host asks the marker, notes the thread's counters as the deeds demand, and hands
 //! the thread's records to the observer, with the deeds behind them. So counters and records are
 //! divided at the same instruction.
 //!
@@ -9,46 +8,35 @@
 //! stack pointer above the entry's. A call that ended otherwise (`longjmp`, an exception) is closed
 //! at the thread's next mark. **Leaves out** calls on other stacks than the thread's.
 
+use super::open_calls::OpenCall;
 use super::ring::RingMessage;
 use super::state::Host;
 use super::task::ProgramThread;
 use crate::image::Keeps;
-use crate::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, SharedMarker};
+use crate::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, ProgramMemory};
 use crate::target::layout::context;
 use crate::target::memory;
 use crate::target::ptrace;
 use crate::target::ptrace::Registers;
 use crate::translate::watch::{Ending, Watched};
-use std::collections::HashMap;
 
-/// The marker of a run, with the open calls of its threads.
-pub(crate) struct Marking {
-    pub(crate) marker: SharedMarker,
-    /// By number of the thread, outermost first.
-    calls: HashMap<u32, Vec<OpenCall>>,
-    /// The thread that has just forked, until its child begins.
-    pub(crate) maker: Option<i32>,
-}
+/// The memory of the process of a task.
+struct TaskMemory(i32);
 
-/// A call of a watched function that has not returned.
-#[derive(Clone, Copy, Debug)]
-struct OpenCall {
-    function: u64,
-    return_address: u64,
-    /// The stack pointer at the entry.
-    stack: u64,
-}
+impl ProgramMemory for TaskMemory {
+    fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
+        memory::read_target(self.0, address, bytes)
+    }
 
-impl Marking {
-    pub(crate) fn new(marker: SharedMarker) -> Marking {
-        Marking { marker, calls: HashMap::new(), maker: None }
+    fn write(&self, address: u64, bytes: &[u8]) -> usize {
+        memory::write_target(self.0, address, bytes)
     }
 }
 
 impl Host<'_> {
     fn marked_thread(&self, tid: i32) -> MarkedThread {
         let ProgramThread { image, number, process, .. } = self.threads[&tid];
-        MarkedThread { image, thread: number, tid, pid: process }
+        MarkedThread { image, thread: number, pid: process }
     }
 
     /// Tells the marker that a thread begins, before it runs.
@@ -203,7 +191,7 @@ impl Host<'_> {
 
     fn answer_of_marker(&self, tid: i32, mark: &Mark) -> Option<Answer> {
         let marker = &self.marking.as_ref()?.marker;
-        let answer = marker.borrow_mut().reached(&self.marked_thread(tid), mark);
+        let answer = marker.borrow_mut().reached(&self.marked_thread(tid), mark, &TaskMemory(tid));
         Some(answer)
     }
 

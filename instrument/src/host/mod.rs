@@ -12,6 +12,7 @@ mod checkers;
 mod gathering;
 mod leak_check;
 mod marking;
+mod open_calls;
 mod own_places;
 mod process;
 mod release;
@@ -23,7 +24,7 @@ mod system_call;
 mod task;
 mod trap;
 
-pub(crate) use marking::Marking;
+pub(crate) use open_calls::Marking;
 pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
 
 use crate::code::counter::count_address;

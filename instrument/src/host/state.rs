@@ -6,7 +6,7 @@
 use super::affinity::Binding;
 use super::checkers::LeakChecks;
 use super::gathering::Gathering;
-use super::marking::Marking;
+use super::open_calls::Marking;
 use super::ring::{Consumer, RingMessage, SegmentId};
 use super::task::{ProcessState, ProgramThread};
 use crate::error::{Error, ErrorKind};

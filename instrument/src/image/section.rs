@@ -2,7 +2,8 @@
 //!
 //! **The problem.** Counters in a thread's context only grow, and several threads of an image open
 //! and close what they count at any time. **The idea.** A thread that begins to count notes its
-//! counters; when it stops, the differences are added to its sums. A cut turns the sums into a part:
+//! counters; when it stops, the differences are added to its sums. A cut turns the sums into a
+//! part:
 //!
 //! ```text
 //!   counter   0 ──── 5 ═════ 9 ──── 12 ═════ 20 ──▶        open between the double lines
@@ -10,8 +11,8 @@
 //! ```
 //!
 //! Executions that no counter has counted, because the host ended the traversal, are noted beside.
-//! **Cost.** A pass over the thread's counters at each opening, closing and cut. **Leaves out** what
-//! is recorded: the observer is told of the same deeds in the order of the records.
+//! **Cost.** A pass over the thread's counters at each opening, closing and cut. **Leaves out**
+//! what is recorded: the observer is told of the same deeds in the order of the records.
 
 use super::Image;
 use crate::code::counter::count_address;

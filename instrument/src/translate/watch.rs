@@ -83,7 +83,8 @@ impl Watch {
         self.marker.as_ref().map(|marker| marker.borrow().setting())
     }
 
-    /// Notes the mark that a restored block ends with, if it does; `last` are its last instructions.
+    /// Notes the mark that a restored block ends with, if it does; `last` are the block's
+    /// instructions.
     pub(crate) fn notes_restored(
         &mut self,
         last: &[profile::Instruction],
@@ -147,7 +148,7 @@ impl Watch {
         for index in 0..block.len() {
             let rest = &block[index..];
             let is_entry = self.at(rest[0].instruction.ip()) == Some(Watched::Entry);
-            // The limit of a block's length may divide a mark, which the next block then begins with.
+            // The limit of a block's length may divide a mark, with which the next block begins.
             if index > 0 && (is_entry || end == End::Limit && is_divided(rest)) {
                 block.truncate(index);
                 return End::Limit;
@@ -246,7 +247,7 @@ fn merge(block: &mut Vec<Decoded>, index: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mark::{Answer, Birth, Deed, Mark, MarkedThread, Marker};
+    use crate::mark::{Answer, Birth, Deed, Mark, MarkedThread, Marker, ProgramMemory};
     use crate::profile::Module;
     use iced_x86::{Decoder, DecoderOptions};
     use std::cell::RefCell;
@@ -264,7 +265,7 @@ mod tests {
         fn starts(&mut self, _thread: &MarkedThread, _birth: Birth) -> Vec<Deed> {
             Vec::new()
         }
-        fn reached(&mut self, _thread: &MarkedThread, _mark: &Mark) -> Answer {
+        fn reached(&mut self, _: &MarkedThread, _: &Mark, _: &dyn ProgramMemory) -> Answer {
             Answer::default()
         }
     }

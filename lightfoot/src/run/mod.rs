@@ -7,8 +7,8 @@
 //! [`simulation`] simulates them, [`distances`] measures reuse, and [`block_order`] follows calls,
 //! regions and branches. [`images`] notes what each process counted when it ends. Then [`tally`]
 //! turns the profile into counts per function, library, line and opcode, [`calls`] into counts of
-//! contexts, and [`estimate`] into cycles. [`sections`] divides a run at its marks. [`complex`] has the references that only records count,
-//! and [`native`] times the program without all of this.
+//! contexts, and [`estimate`] into cycles. [`sections`] divides a run at its marks. [`complex`] has
+//! the references that only records count, and [`native`] times the program without all of this.
 
 pub mod block_order;
 pub mod calls;

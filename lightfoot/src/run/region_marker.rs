@@ -1,7 +1,7 @@
 //! Counts one region of a program: the marker of `--region`.
 
 use crate::run::block_order::region::{Marker as RegionMark, Regions, State};
-use instrument::mark::{Answer, Birth, Deed, Mark, MarkedThread, Marker};
+use instrument::mark::{Answer, Birth, Deed, Mark, MarkedThread, Marker, ProgramMemory};
 use instrument::Module;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -50,7 +50,7 @@ impl Marker for RegionMarker {
         }
     }
 
-    fn reached(&mut self, thread: &MarkedThread, mark: &Mark) -> Answer {
+    fn reached(&mut self, thread: &MarkedThread, mark: &Mark, _: &dyn ProgramMemory) -> Answer {
         let deeds = match mark {
             Mark::RegionOpens(name) => self.pass(thread.thread, &RegionMark::Opens(name.clone())),
             Mark::RegionCloses(name) => self.pass(thread.thread, &RegionMark::Closes(name.clone())),
@@ -64,11 +64,22 @@ impl Marker for RegionMarker {
 mod tests {
     use super::*;
 
+    struct NoMemory;
+
+    impl ProgramMemory for NoMemory {
+        fn read(&self, _: u64, _: &mut [u8]) -> usize {
+            0
+        }
+        fn write(&self, _: u64, _: &[u8]) -> usize {
+            0
+        }
+    }
+
     #[test]
     fn the_outermost_mark_counts_and_a_forked_thread_inherits() {
         let marker = RegionMarker::new("a");
-        let thread = |number| MarkedThread { image: 0, thread: number, tid: 0, pid: 0 };
-        let pass = |number, mark: Mark| marker.borrow_mut().reached(&thread(number), &mark).deeds;
+        let thread = |number| MarkedThread { image: 0, thread: number, pid: 0 };
+        let pass = |number, mark: Mark| marker.borrow_mut().reached(&thread(number), &mark, &NoMemory).deeds;
         let (opens, closes) = (|| Mark::RegionOpens("a".into()), || Mark::RegionCloses("a".into()));
         assert_eq!(pass(1, opens()), [Deed::Open(1)]);
         assert!(pass(1, opens()).is_empty() && pass(1, Mark::RegionOpens("b".into())).is_empty());

@@ -10,6 +10,7 @@ pub(super) mod help;
 mod log;
 mod names;
 mod options;
+mod read;
 mod requests;
 mod settings;
 
@@ -25,9 +26,10 @@ use files::{Places, Written};
 use instrument::{Aslr, Children, Command, Exit, Options, Outcome, Process, Threads};
 use machine::Machine;
 use present::exit::{of_error, FAILURE, NOT_FOUND};
+use read::Asked;
 use requests::Requests;
 use rustix::process::{getpid, kill_process, setrlimit, Resource, Rlimit, Signal};
-use settings::{Asked, Settings, Tool};
+use settings::{Settings, Tool};
 use simulate::{plan_levels, Geometry, Levels, WriteBacks};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -57,7 +59,7 @@ pub fn valgrind(words: &[OsString]) -> u8 {
 }
 
 fn answered(words: &[OsString]) -> Result<u8> {
-    let (all, program) = match Settings::read(words).map_err(anyhow::Error::msg)? {
+    let (all, program) = match read::read(words).map_err(anyhow::Error::msg)? {
         Asked::Version(version) => {
             present::output::print(&format!("valgrind-{version}\n"))?;
             return Ok(0);

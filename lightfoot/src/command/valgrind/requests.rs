@@ -5,7 +5,7 @@
 
 use super::settings::{Settings, Tool};
 use crate::trace::metric::matches;
-use instrument::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, Marker};
+use instrument::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, Marker, ProgramMemory};
 use instrument::Module;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -173,17 +173,17 @@ impl Requests {
         vec![Deed::Cut(self.scope(thread))]
     }
 
-    fn request(&mut self, thread: &MarkedThread, words: &[u64; 6]) -> Answer {
+    fn request(&mut self, thread: &MarkedThread, words: &[u64; 6], memory: &dyn ProgramMemory) -> Answer {
         let callgrind = self.tool == Tool::Callgrind;
         let deeds = match words[0] {
             RUNNING_ON_VALGRIND => return Answer { value: Some(1), ..Answer::default() },
             GET_TOOLNAME => {
-                let value = Some(self.tool_name(thread, words));
+                let value = Some(self.tool_name(words, memory));
                 return Answer { value, ..Answer::default() };
             }
             CALLGRIND_DUMP_STATS if callgrind => self.dump(thread, "Client Request".into()),
             CALLGRIND_DUMP_STATS_AT if callgrind => {
-                let text = thread.text(words[1]).unwrap_or_default();
+                let text = memory.text(words[1]).unwrap_or_default();
                 self.dump(thread, format!("Client Request: {text}"))
             }
             CALLGRIND_ZERO_STATS if callgrind => vec![Deed::Drop(self.scope(thread))],
@@ -206,7 +206,7 @@ impl Requests {
     }
 
     /// Writes the tool's name to a buffer of the program; returns the bytes that it needs.
-    fn tool_name(&self, thread: &MarkedThread, words: &[u64; 6]) -> u64 {
+    fn tool_name(&self, words: &[u64; 6], memory: &dyn ProgramMemory) -> u64 {
         let name: &[u8] = match self.tool {
             Tool::Callgrind => b"callgrind\0",
             Tool::Cachegrind => b"cachegrind\0",
@@ -216,7 +216,7 @@ impl Requests {
         if room > 0 {
             let mut part = name[..room].to_vec();
             part[room - 1] = 0;
-            thread.write(words[1], &part);
+            memory.write(words[1], &part);
         }
         name.len() as u64
     }
@@ -285,9 +285,9 @@ impl Marker for Requests {
         }
     }
 
-    fn reached(&mut self, thread: &MarkedThread, mark: &Mark) -> Answer {
+    fn reached(&mut self, thread: &MarkedThread, mark: &Mark, memory: &dyn ProgramMemory) -> Answer {
         let deeds = match mark {
-            Mark::Request { words, .. } => return self.request(thread, words),
+            Mark::Request { words, .. } => return self.request(thread, words, memory),
             Mark::Enters(function) => {
                 let roles = [Role::ZeroesBefore, Role::DumpsBefore, Role::Toggles];
                 self.passes(thread, *function, &roles)
@@ -311,8 +311,19 @@ fn may_match(symbol: &str, pattern: &str) -> bool {
 mod tests {
     use super::*;
 
+    struct NoMemory;
+
+    impl ProgramMemory for NoMemory {
+        fn read(&self, _: u64, _: &mut [u8]) -> usize {
+            0
+        }
+        fn write(&self, _: u64, _: &[u8]) -> usize {
+            0
+        }
+    }
+
     fn thread(image: u32, number: u32) -> MarkedThread {
-        MarkedThread { image, thread: number, tid: 0, pid: 0 }
+        MarkedThread { image, thread: number, pid: 0 }
     }
 
     fn requests(settings: Settings) -> Rc<RefCell<Requests>> {
@@ -321,7 +332,7 @@ mod tests {
 
     fn ask(requests: &Rc<RefCell<Requests>>, number: u32, code: u64) -> Answer {
         let mark = Mark::Request { words: [code, 0, 0, 0, 0, 0], default: 7 };
-        requests.borrow_mut().reached(&thread(0, number), &mark)
+        requests.borrow_mut().reached(&thread(0, number), &mark, &NoMemory)
     }
 
     #[test]
