@@ -1,8 +1,9 @@
 //! Marks: the stops at watched addresses, and what a run's marker wants done there.
 //!
-//! A thread that stops at a watched address has the program's own registers. The host asks the marker, notes the thread's counters as the deeds demand, and hands
-//! the thread's records to the observer, with the deeds behind them. So counters and records are
-//! divided at the same instruction.
+//! A thread that stops at a watched address has the program's own registers. The host asks the
+//! marker, notes the thread's counters as the deeds demand, and hands the thread's records to the
+//! observer, with the deeds behind them. So counters and records are divided at the same
+//! instruction.
 //!
 //! A function's call is open from its entry until a thread reaches the return address with the
 //! stack pointer above the entry's. A call that ended otherwise (`longjmp`, an exception) is closed
