@@ -268,8 +268,8 @@ fn code_that_is_written_anew_runs_anew() {
     compiled_alike("anew", &[], source, &[]);
 }
 
-/// A branch leads to code that first needs no flags, and then needs those from before the branch. Once
-/// the program has one thread, and once two.
+/// A branch leads to code that first needs no flags, and then needs those from before the branch.
+/// Once the program has one thread, and once two.
 #[test]
 fn code_that_is_written_anew_has_the_flags_from_before() {
     let source = "#include <pthread.h>\n#include <stdio.h>\n#include <string.h>\n#include <sys/mman.h>\n#include <unistd.h>\n\

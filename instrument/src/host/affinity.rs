@@ -3,9 +3,9 @@
 //! Every stop is a hand-over between program and host. On one core it costs 2–4 µs; across cores it
 //! costs 9–12 µs and the wake-up of an idle core (cc1 under `count`: 0.9 s against 2.5). So both
 //! are bound to one core while the program has one thread, and the observer's thread has the other
-//! cores. A program that asks for its mask gets the original one. From the second thread on a watcher
-//! decides (`gathering`). A child that is released gets the original mask. One of the few files with `unsafe`. Source:
-//! DESIGN.md, measured again with the study's programs.
+//! cores. A program that asks for its mask gets the original one. From the second thread on a
+//! watcher decides (`gathering`). A child that is released gets the original mask. One of the few
+//! files with `unsafe`. Source: our own measurements with the study's programs.
 
 use std::mem::{size_of, size_of_val};
 

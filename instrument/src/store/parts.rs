@@ -9,9 +9,10 @@
 //!
 //! # The idea
 //!
-//! Modules form *groups*: modules of one path with different parts of its file, and modules between which a direct branch leads,
-//! because a linked branch enters its target's code without a look-up. A group is verified as a
-//! whole and given up as a whole. The groups that are kept are disjoint in address space:
+//! Modules form *groups*: modules of one path with different parts of its file, and modules between
+//! which a direct branch leads, because a linked branch enters its target's code without a look-up.
+//! A group is verified as a whole and given up as a whole. The groups that are kept are disjoint in
+//! address space:
 //!
 //! - If two groups hold a common address and this run executed both, both are dropped.
 //! - If this run executed one of the two, the other one is dropped.

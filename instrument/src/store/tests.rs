@@ -51,8 +51,8 @@ fn snapshot() -> (Vec<u8>, usize) {
     for function in own.into_iter().chain(tests.map(|test| test as usize)) {
         translator.fragment(function as u64, &mut maps);
     }
-    // Each block leads to more code: to the code behind it, too, whatever calls the compiler has made
-    // indirect.
+    // Each block leads to more code, if only to the code behind it: the compiler may have made all
+    // calls indirect.
     while known < translator.blocks.len() && translator.cache.fragments.len() < 300 {
         let block = &translator.blocks[known];
         let target = block.ip + u64::from(block.len);
