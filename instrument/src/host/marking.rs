@@ -82,7 +82,7 @@ impl Host<'_> {
             match ending {
                 Ending::Request => self.requested(tid, block, registers),
                 // Nothing is redirected, so no function stands for another one.
-                Ending::Original => _ = ptrace::set_registers(tid, &Registers { rax: 0, ..registers }),
+                Ending::Original => ptrace::set_registers(tid, &Registers { rax: 0, ..registers }),
                 Ending::Call => return self.calls_through_rax(tid, registers, target).unwrap_or(body),
                 Ending::Internal => {}
                 Ending::Opens(name, length) => self.passes_region(tid, (name, length), Mark::RegionOpens),

@@ -35,7 +35,8 @@ pub(super) struct Requests {
     /// Which patterns have matched.
     matched: Vec<bool>,
     functions: HashMap<u64, Vec<(String, Role)>>,
-    listings: HashMap<PathBuf, Option<Rc<(Vec<Wanted>, Listing)>>>,
+    /// By path: the functions that patterns match; `None` for what is no program.
+    listings: HashMap<PathBuf, Option<Rc<WantedIn>>>,
     images: HashMap<u32, ImageState>,
     /// By image: why each part was cut off.
     pub(super) triggers: BTreeMap<u32, Vec<String>>,
@@ -57,6 +58,10 @@ struct Wanted {
     patterns: Vec<usize>,
 }
 
+/// The functions of a file that patterns match, and all of its names.
+type WantedIn = (Vec<Wanted>, Listing);
+
+/// What the threads of an image do.
 struct ImageState {
     instruments: bool,
     /// By number of the thread.
@@ -97,7 +102,7 @@ impl Requests {
     }
 
     /// The functions of a file that patterns match; the file is read once.
-    fn wanted(&mut self, module: &Module) -> Option<Rc<(Vec<Wanted>, Listing)>> {
+    fn wanted(&mut self, module: &Module) -> Option<Rc<WantedIn>> {
         if let Some(known) = self.listings.get(&module.path) {
             return known.clone();
         }
