@@ -117,11 +117,7 @@ impl Image {
         let more = [".rela.plt", ".rela.dyn", ".eh_frame"];
         self.own.load(|name| more.contains(&name) || name.starts_with(".plt"));
         let Some(file) = self.own.parse() else { return };
-        for stub in plt::stubs(&file) {
-            if let At::Gap(gap) = self.table.find(stub.range.start) {
-                self.table.insert(intersection(&stub.range, &gap), stub.name);
-            }
-        }
+        self.table.insert_all(plt::stubs(&file).into_iter().map(|stub| (stub.range, stub.name)));
         let plt = self.sections.iter().filter(|section| section.name.starts_with(".plt"));
         let plt: Vec<Range<u64>> = plt.map(|section| section.range.clone()).collect();
         let mut frames = frame::functions(&file);

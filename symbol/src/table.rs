@@ -193,6 +193,20 @@ impl Table {
         }
     }
 
+    /// Adds symbols, which do not overlap each other, as far as they begin in gaps. Cost: one sort
+    /// of the table.
+    pub(crate) fn insert_all(&mut self, symbols: impl Iterator<Item = (Range<u64>, Name)>) {
+        let mut added = Vec::new();
+        for (range, name) in symbols {
+            let At::Gap(gap) = self.find(range.start) else { continue };
+            let (start, end) = (range.start.max(gap.start), range.end.min(gap.end));
+            self.symbols.push(Symbol { address: start, name, function: None });
+            added.push(Entry { start, end, symbol: self.symbols.len() - 1, size: Size::Stated });
+        }
+        self.entries.extend(added);
+        self.entries.sort_by_key(|entry| entry.start);
+    }
+
     /// Adds one symbol, which must lie in a gap.
     pub(crate) fn insert(&mut self, range: Range<u64>, name: Name) -> usize {
         let at = self.entries.partition_point(|entry| entry.start < range.start);

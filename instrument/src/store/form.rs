@@ -7,14 +7,6 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn u8(&mut self, value: u8) {
-        self.bytes.push(value);
-    }
-
-    pub(super) fn u16(&mut self, value: u16) {
-        self.bytes.extend(value.to_le_bytes());
-    }
-
     pub(super) fn u32(&mut self, value: u32) {
         self.bytes.extend(value.to_le_bytes());
     }
@@ -29,12 +21,54 @@ impl Writer {
         self.bytes.extend(bytes);
     }
 
+    /// Writes a number of items, then the items in rows of `BYTES` bytes each. Much faster than
+    /// [`Writer::list`], because room is made once for all.
+    pub(super) fn rows<const BYTES: usize, T>(&mut self, items: &[T], put: impl Fn(&mut Row, &T)) {
+        self.u64(items.len() as u64);
+        let start = self.bytes.len();
+        self.bytes.resize(start + BYTES * items.len(), 0);
+        for (rest, item) in self.bytes[start..].chunks_exact_mut(BYTES).zip(items) {
+            let row = &mut Row { rest };
+            put(row, item);
+            debug_assert!(row.rest.is_empty(), "a row has {BYTES} bytes");
+        }
+    }
+
     /// Writes a number of items, then the items.
     pub(super) fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Writer, &T)) {
         self.u64(items.len() as u64);
         for one in items {
             item(self, one);
         }
+    }
+}
+
+/// A row of a list, which is filled from the front.
+pub(super) struct Row<'a> {
+    rest: &'a mut [u8],
+}
+
+impl Row<'_> {
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        let (front, rest) = std::mem::take(&mut self.rest).split_at_mut(N);
+        front.copy_from_slice(&bytes);
+        self.rest = rest;
+    }
+
+    pub(super) fn u8(&mut self, value: u8) {
+        self.put([value]);
+    }
+
+    pub(super) fn u16(&mut self, value: u16) {
+        self.put(value.to_le_bytes());
+    }
+
+    pub(super) fn u32(&mut self, value: u32) {
+        self.put(value.to_le_bytes());
+    }
+
+    pub(super) fn u64(&mut self, value: u64) {
+        self.put(value.to_le_bytes());
     }
 }
 

@@ -31,7 +31,7 @@
 //! - A fragment that can be used again lies, with all its blocks, in its module and in pages whose
 //!   hashes are compared before the fragment is used.
 
-use super::form::{Reader, Writer};
+use super::form::{Reader, Row, Writer};
 use super::parts::{groups, overlap, pages_of, Parts};
 use crate::cache::{CodeCache, Zone, ROUTINE_BYTES};
 use crate::code::fragment::{CodeExit, Fragment, Incoming};
@@ -98,13 +98,13 @@ pub(crate) fn encode(translator: &Translator, maps: &Maps, parts: &Parts) -> Vec
     // used if they have not.
     let pages = numbers.kept.iter().map(|&module_index| &parts.pages[module_index]).chain([&no_pages]);
     writer.list(&pages.collect::<Vec<_>>(), |writer, pages| {
-        writer.list(pages, |writer, &(page, hash)| {
-            [page, hash].into_iter().for_each(|number| writer.u64(number))
+        writer.rows::<16, _>(pages, |row, &(page, hash)| {
+            [page, hash].into_iter().for_each(|number| row.u64(number))
         })
     });
     let live = numbers.kept.iter().map(|&module_index| &parts.live[module_index]).chain([&no_live]);
     writer.list(&live.collect::<Vec<_>>(), |writer, live| {
-        writer.list(live, |writer, &fragment_index| writer.u32(fragment_index))
+        writer.rows::<4, _>(live, |row, &fragment_index| row.u32(fragment_index))
     });
     // Branches between modules, which join the modules into groups. They are sorted, so that equal
     // images give equal bytes.
@@ -112,38 +112,38 @@ pub(crate) fn encode(translator: &Translator, maps: &Maps, parts: &Parts) -> Vec
         translator.cross_branches.iter().map(|&(module, target)| (target, numbers.of_module(module)));
     let mut cross_branches: Vec<_> = cross_branches.filter(|stray| stray.1 != numbers.rest()).collect();
     cross_branches.sort_unstable();
-    writer.list(&cross_branches, put_pair);
+    writer.rows::<12, _>(&cross_branches, put_pair);
     // The translated program: the code names blocks and sites by their numbers.
-    writer.list(&translator.blocks, |writer, block| {
-        writer.u64(block.ip);
+    writer.rows::<24, _>(&translator.blocks, |row, block| {
+        row.u64(block.ip);
         let module = numbers.of_module(block.module);
-        [block.len, module, block.first, block.count].into_iter().for_each(|number| writer.u32(number));
+        [block.len, module, block.first, block.count].into_iter().for_each(|number| row.u32(number));
     });
-    writer.list(&translator.instructions, |writer, instruction| {
-        writer.u16(instruction.offset);
+    writer.rows::<7, _>(&translator.instructions, |row, instruction| {
+        row.u16(instruction.offset);
         [instruction.len, instruction.loads, instruction.stores]
             .into_iter()
-            .for_each(|number| writer.u8(number));
-        writer.u16(instruction.code);
+            .for_each(|number| row.u8(number));
+        row.u16(instruction.code);
     });
-    writer.list(&translator.sites, |writer, site| {
-        writer.u64(site.ip);
-        [site.block, site.index].into_iter().for_each(|number| writer.u32(number));
+    writer.rows::<16, _>(&translator.sites, |row, site| {
+        row.u64(site.ip);
+        [site.block, site.index].into_iter().for_each(|number| row.u32(number));
     });
     writer.u32(translator.counters);
     for numbers in translator.lines.numbered() {
-        writer.list(&numbers, put_pair);
+        writer.rows::<12, _>(&numbers, put_pair);
     }
     // The code cache: its tables, then its code.
-    writer.list(&cache.fragments, put_fragment);
-    writer.list(&cache.exits, put_exit);
-    writer.list(&cache.incoming, |writer, incoming| {
-        writer.u64(incoming.offset as u64);
-        writer.u64(incoming.from);
-        writer.u32(incoming.next);
+    writer.rows::<48, _>(&cache.fragments, put_fragment);
+    writer.rows::<27, _>(&cache.exits, put_exit);
+    writer.rows::<20, _>(&cache.incoming, |row, incoming| {
+        row.u64(incoming.offset as u64);
+        row.u64(incoming.from);
+        row.u32(incoming.next);
     });
     let pending: Vec<(u64, u32)> = cache.pending.iter().map(|(&pc, &exit)| (pc, exit)).collect();
-    writer.list(&pending, put_pair);
+    writer.rows::<12, _>(&pending, put_pair);
     writer.list(&cache.zones, |writer, zone| put_zone(writer, zone, cache));
     writer.bytes
 }
@@ -178,51 +178,50 @@ impl ModuleNumbers {
     }
 }
 
-fn put_pair(writer: &mut Writer, &(long, short): &(u64, u32)) {
-    writer.u64(long);
-    writer.u32(short);
+fn put_pair(row: &mut Row, &(long, short): &(u64, u32)) {
+    row.u64(long);
+    row.u32(short);
 }
 
-fn put_fragment(writer: &mut Writer, fragment: &Fragment) {
-    [fragment.pc, fragment.body, fragment.entry.unwrap_or(0)]
-        .into_iter()
-        .for_each(|number| writer.u64(number));
+fn put_fragment(row: &mut Row, fragment: &Fragment) {
+    [fragment.pc, fragment.body, fragment.entry.unwrap_or(0)].into_iter().for_each(|number| row.u64(number));
     [fragment.zone, fragment.first_block, fragment.blocks, fragment.counters, fragment.incoming]
         .into_iter()
-        .for_each(|number| writer.u32(number));
-    writer.u16(fragment.dead);
-    [u8::from(fragment.flags_dead), fragment.tunings].into_iter().for_each(|number| writer.u8(number));
+        .for_each(|number| row.u32(number));
+    row.u16(fragment.dead);
+    [u8::from(fragment.flags_dead), fragment.tunings].into_iter().for_each(|number| row.u8(number));
 }
 
-fn put_exit(writer: &mut Writer, exit: &CodeExit) {
-    writer.u64(exit.target);
+fn put_exit(row: &mut Row, exit: &CodeExit) {
+    row.u64(exit.target);
     [exit.zone, exit.patch, exit.counter.unwrap_or(u32::MAX), exit.next]
         .into_iter()
-        .for_each(|number| writer.u32(number));
-    writer.u16(exit.restore);
-    writer.u8(u8::from(exit.stale));
+        .for_each(|number| row.u32(number));
+    row.u16(exit.restore);
+    row.u8(u8::from(exit.stale));
 }
 
-fn put_entry(writer: &mut Writer, entry: &StateMapEntry) {
-    [entry.at, entry.block].into_iter().for_each(|number| writer.u32(number));
-    [entry.spilled, entry.executing].into_iter().for_each(|number| writer.u16(number));
+fn put_entry(row: &mut Row, entry: &StateMapEntry) {
+    [entry.at, entry.block].into_iter().for_each(|number| row.u32(number));
+    [entry.spilled, entry.executing].into_iter().for_each(|number| row.u16(number));
     let flags =
         u8::from(entry.counted) | u8::from(entry.counted_executing) << 1 | u8::from(entry.retreat) << 2;
     [entry.index, flags, entry.pending, entry.pending_executing]
         .into_iter()
-        .for_each(|number| writer.u8(number));
+        .for_each(|number| row.u8(number));
 }
 
 fn put_zone(writer: &mut Writer, zone: &Zone, cache: &CodeCache) {
     writer.u64(zone.routine_used);
     let routines: Vec<(u64, u64)> = zone.routines_written.iter().map(|(&key, &at)| (key, at)).collect();
-    writer.list(&routines, |writer, &(key, at)| [key, at].into_iter().for_each(|number| writer.u64(number)));
-    writer.list(&zone.use_routines, |writer, &((ways, code), at)| {
-        writer.u32(ways);
-        writer.u8(code);
-        writer.u64(at);
+    writer
+        .rows::<16, _>(&routines, |row, &(key, at)| [key, at].into_iter().for_each(|number| row.u64(number)));
+    writer.rows::<13, _>(&zone.use_routines, |row, &((ways, code), at)| {
+        row.u32(ways);
+        row.u8(code);
+        row.u64(at);
     });
-    writer.list(&zone.state_map, put_entry);
+    writer.rows::<16, _>(&zone.state_map, put_entry);
     // Hot code, then the cold part: its routines, which come first, and its other code.
     writer.blob(&cache.shared.read(zone.offset, zone.hot_used as usize));
     writer.blob(&cache.shared.read(zone.cold_offset(), zone.routine_used as usize));
