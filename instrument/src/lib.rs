@@ -23,6 +23,7 @@ mod evidence;
 mod host;
 mod image;
 mod instrumentation;
+pub mod mark;
 mod outcome;
 mod plan;
 pub mod probe;
@@ -41,6 +42,6 @@ pub use outcome::{
     Process, Progress, Thread, Threads, Unobserved,
 };
 pub use profile::{Block, Instruction, Module, Numbering, Profile, Site};
-pub use run::run;
+pub use run::{run, run_marked};
 pub use target::executable::locate;
 pub use target::interrupt::interrupts;

@@ -2,6 +2,7 @@
 //!
 //! They do nothing by themselves; [`run`](crate::run()) uses them.
 
+use crate::mark::{Deed, PartCounts};
 use crate::profile::{Numbering, Profile};
 use event::{Record, Stream};
 use std::ffi::OsString;
@@ -207,6 +208,9 @@ pub struct EndedImage<'a> {
     pub profile: &'a Profile,
     /// The numbers of its blocks and sites in [`Outcome::profile`].
     pub numbering: &'a Numbering,
+    /// What its threads counted between marks, under the image's own numbers, in the order of the
+    /// cuts; empty unless the run has a marker.
+    pub parts: &'a [PartCounts],
 }
 
 /// Receives the program's records on a thread of the host, while the program runs on. If there is
@@ -225,6 +229,8 @@ pub trait Observer: Send {
     /// This thread of an image has ended, and others of the image have not: it will have no more
     /// records. A child that shared the image's memory ends so when it executes a program.
     fn thread_ended(&mut self, _image: u32, _thread: u32) {}
+    /// This thread of an image has reached a mark, behind all records that it was told of.
+    fn marked(&mut self, _image: u32, _thread: u32, _deed: Deed) {}
     /// This image has ended: it will have no more records. Each image of a run ends.
     fn image_ended(&mut self, _image: &EndedImage<'_>) {}
     /// Called about ten times a second. If there is only one core, it is called after stops only,

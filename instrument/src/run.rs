@@ -5,8 +5,9 @@ use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
 use crate::host::affinity::{self, Binding};
 use crate::host::ring::{self, Consumer};
-use crate::host::{Host, Observing, OBSERVER_FAILED};
+use crate::host::{Host, Marking, Observing, OBSERVER_FAILED};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
+use crate::mark::SharedMarker;
 use crate::outcome::Aslr;
 use crate::outcome::{Command, Observer, Options, Outcome};
 use crate::probe::SharedProbes;
@@ -32,17 +33,41 @@ use std::time::Instant;
 /// If the program cannot be started or traced, or does something that the engine does not support;
 /// then it is killed.
 pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
-    run_instrumented(command, options, observer, None, None)
+    run_instrumented(command, options, observer, Additions::default())
 }
 
-/// [`run`] with a tool's instrumentation code, and with probes.
+/// [`run`] with a marker, which divides what is counted.
+///
+/// # Errors
+/// The errors of [`run`].
+pub fn run_marked(
+    command: &Command,
+    options: &Options,
+    observer: &mut dyn Observer,
+    marker: SharedMarker,
+) -> Result<Outcome, Error> {
+    run_instrumented(command, options, observer, Additions { marker: Some(marker), ..Additions::default() })
+}
+
+/// What takes part in a run besides its observer.
+#[derive(Default)]
+pub(crate) struct Additions {
+    /// A tool's instrumentation code.
+    pub(crate) instrumenter: Option<SharedInstrumenter>,
+    /// The functions that count their calls.
+    pub(crate) probes: Option<SharedProbes>,
+    /// Decides what happens at marks.
+    pub(crate) marker: Option<SharedMarker>,
+}
+
+/// [`run`] with a tool's instrumentation code, probes or a marker.
 pub(crate) fn run_instrumented(
     command: &Command,
     options: &Options,
     observer: &mut dyn Observer,
-    instrumenter: Option<SharedInstrumenter>,
-    probes: Option<SharedProbes>,
+    additions: Additions,
 ) -> Result<Outcome, Error> {
+    let Additions { instrumenter, probes, marker } = additions;
     let path = executable::locate(&command.program)?;
     check_address_space()?;
     let mut addresses_repeat = options.aslr == Aslr::Off;
@@ -95,6 +120,7 @@ pub(crate) fn run_instrumented(
         host.instrumenter = instrumenter;
         host.per_thread = threads;
         host.probes = probes;
+        host.marking = marker.map(Marking::new);
         let ended = host.control();
         let profile = host.close();
         (ended, watcher.map_or(Ok(profile), |watcher| watcher.join().map(Some)))

@@ -29,6 +29,13 @@ fn main() -> ExitCode {
     if all.get(1).is_some_and(|command| command == "grep") {
         return ExitCode::from(command::grep(&all[2..]));
     }
+    // So does `valgrind`, whose options are Valgrind's, and a link of that name.
+    if command::is_valgrind(all.first()) {
+        return ExitCode::from(command::valgrind(&all[1..]));
+    }
+    if all.get(1).is_some_and(|command| command == "valgrind") {
+        return ExitCode::from(command::valgrind(&all[2..]));
+    }
     let cli = match Cli::read(&all) {
         Ok(cli) => cli,
         Err(error) => return status(explain(&error, &all)),

@@ -160,7 +160,8 @@ fn a_region_counts_alone() {
         ran.run().ends_with(1).in_one_line();
         assert!(!std::fs::read(&out).unwrap().is_empty(), "the report is written all the same");
     }
-    let ran = lightfoot().args(["count", "--region", "inner", "--follow-children"]).arg(&program).run();
+    let html = ["count", "--region", "inner", "--follow-children", "--format", "html"];
+    let ran = lightfoot().args(html).arg(&program).run();
     ran.fails_with(125).says("--region").says("--follow-children").in_one_line();
 }
 

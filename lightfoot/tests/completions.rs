@@ -17,6 +17,7 @@ const COMMANDS: &[&[&str]] = &[
     &[],
     &["count"],
     &["cache"],
+    &["valgrind"],
     &["diff"],
     &["instrument"],
     &["new-tool"],

@@ -235,6 +235,17 @@ impl Hierarchy {
         self
     }
 
+    /// Empties the caches and keeps what was counted. Threads must be counted together.
+    pub(crate) fn empty_caches(&mut self) {
+        self.threads.clear();
+        self.shared.banks.iter_mut().flatten().for_each(Bank::empty);
+    }
+
+    /// Exchanges the table in which threads are counted together.
+    pub(crate) fn exchange(&mut self, tally: &mut Tally) {
+        std::mem::swap(&mut self.shared.tally, tally);
+    }
+
     /// Sets the processor's state layout, which sizes `xsave` areas.
     pub fn set_state_layout(&mut self, layout: StateLayout) {
         self.layout = layout;

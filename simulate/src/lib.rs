@@ -92,6 +92,7 @@ mod refined;
 mod report;
 mod row_map;
 mod scratch;
+mod shelf;
 mod simulator;
 mod stage;
 mod tally;
@@ -119,6 +120,7 @@ pub use report::{
     BlockMisses, Counts, LevelTraffic, Misses, Prefetched, References, SiteMisses, Totals, Traffic,
     CACHES_MAX, TLBS_MAX,
 };
+pub use shelf::Shelf;
 pub use simulator::Simulator;
 
 /// The examples of the README are tested too.

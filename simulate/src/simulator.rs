@@ -1,7 +1,7 @@
 //! The simulator that levels ask for: the fast one where they are plain, else the one that can do
 //! everything.
 
-use crate::{Counts, GeometryError, Hierarchy, Levels, Refined, WriteBacks};
+use crate::{Counts, GeometryError, Hierarchy, Levels, Refined, Shelf, WriteBacks};
 use event::{Record, Sink, Stream};
 
 /// A hierarchy of any levels.
@@ -82,6 +82,27 @@ impl Simulator {
         match self {
             Simulator::Plain(hierarchy) => hierarchy.records(thread, records),
             Simulator::Refined(refined) => refined.records(thread, records),
+        }
+    }
+
+    /// Exchanges the tables of misses and complex references with those of the shelf. Threads must
+    /// be counted together.
+    pub fn exchange(&mut self, shelf: &mut Shelf) {
+        match self {
+            Simulator::Plain(hierarchy) => hierarchy.exchange(&mut shelf.tally),
+            Simulator::Refined(refined) => refined.exchange(&mut shelf.counts),
+        }
+    }
+
+    /// Empties the caches of a plain simulator and keeps what it has counted; returns whether it
+    /// did. Threads must be counted together.
+    pub fn empty_caches(&mut self) -> bool {
+        match self {
+            Simulator::Plain(hierarchy) => {
+                hierarchy.empty_caches();
+                true
+            }
+            Simulator::Refined(_) => false,
         }
     }
 

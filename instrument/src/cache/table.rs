@@ -13,6 +13,9 @@ use crate::target::memory::HUGE_BYTES;
 /// parts of the first thread's context.
 const HUGE_TARGETS: usize = 4096;
 
+/// A tag that no target has: the address whose tag it is belongs to the kernel.
+const NO_TAG: u64 = 1;
+
 impl CodeCache {
     /// The address at which lookups enter the fragment. The first call for a fragment writes the
     /// entry.
@@ -73,13 +76,24 @@ impl CodeCache {
         self.shared.write64(at, pc.wrapping_neg());
     }
 
+    /// Makes lookups of `pc` ask the host. In a program with threads the slot is not used again,
+    /// because another thread may stand between reading the slot's tag and its code.
+    pub(crate) fn hide(&mut self, pc: u64) {
+        let tag = if self.parallel { NO_TAG } else { 0 };
+        self.replace_tag(pc, tag);
+    }
+
     /// Removes `pc` from the lookup table.
     pub(super) fn unpublish(&mut self, pc: u64) {
+        self.replace_tag(pc, 0);
+    }
+
+    fn replace_tag(&mut self, pc: u64, tag: u64) {
         let base = self.layout.low_offset() as usize;
         for probe in 0..u64::from(LOOKUP_PROBES) {
             let at = base + (self.hash.slot(pc) + probe) as usize * 16;
             if self.shared.read64(at) == pc.wrapping_neg() {
-                self.shared.write64(at, 0);
+                self.shared.write64(at, tag);
             }
         }
     }

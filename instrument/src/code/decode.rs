@@ -37,7 +37,12 @@ impl Decoded {
 
     /// The instruction's bytes.
     pub(crate) fn raw(&self) -> &[u8] {
-        &self.bytes[..self.instruction.len()]
+        &self.bytes[..self.instruction.len().min(self.bytes.len())]
+    }
+
+    /// Whether these are the instructions of a request, which count as one and have no code.
+    pub(crate) fn is_mark(&self) -> bool {
+        self.instruction.len() >= self.bytes.len()
     }
 }
 

@@ -22,6 +22,10 @@ impl Emitter {
     /// Copies an instruction that is no transfer.
     pub(super) fn copy(&mut self, decoded: &Decoded, uses: Option<&RegisterUse>) {
         let instruction = &decoded.instruction;
+        // A request is longer than instructions are, and has no effect.
+        if decoded.is_mark() {
+            return;
+        }
         if instruction.is_ip_rel_memory_operand() {
             return self.copy_relative(decoded, uses);
         }

@@ -11,6 +11,8 @@ mod astray;
 mod checkers;
 mod gathering;
 mod leak_check;
+mod marking;
+mod open_calls;
 mod own_places;
 mod process;
 mod release;
@@ -22,6 +24,7 @@ mod system_call;
 mod task;
 mod trap;
 
+pub(crate) use open_calls::Marking;
 pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
 
 use crate::code::counter::count_address;
@@ -221,6 +224,10 @@ impl Host<'_> {
         };
         // The observer's thread reports this number as progress.
         self.blocks.store(image.translator.blocks.len(), Ordering::Relaxed);
+        if image.translator.watch.has(target) {
+            let body = image.translator.cache.fragments[fragment_index].body;
+            return self.reaches(tid, exit, target, body);
+        }
         // The next indirect transfer to this target finds it in the table.
         if indirect {
             image.translator.cache.publish(target, fragment_index);
@@ -346,6 +353,7 @@ impl Host<'_> {
         let Some(thread) = self.threads.remove(&tid) else { return };
         let ProgramThread { context, image: number, .. } = thread;
         self.note_counts(tid, &thread);
+        self.ends_marked(&thread);
         if self.image_of(number).threads == 1 {
             return self.finish_image(number);
         }
@@ -382,6 +390,7 @@ impl Host<'_> {
         self.stats.fragments += (fragments - former_fragments - image.translator.unverified.fragments) as u64;
         self.stats.code_bytes += bytes - former_bytes;
         self.warnings.extend(image.keep());
+        let parts = if self.marking.is_some() { image.parts() } else { Vec::new() };
         let profile = image.profile();
         self.blocks_ended += profile.blocks.len();
         // The next child of the same parent may take the image over, with its translations.
@@ -389,7 +398,7 @@ impl Host<'_> {
         if let Some(parent) = parent.and_then(|(parent, _)| self.images.get_mut(&parent)) {
             parent.keep_for_children(image);
         }
-        self.give(RingMessage::ImageEnded(number, Box::new(profile)));
+        self.give(RingMessage::ImageEnded(number, Box::new((profile, parts))));
     }
 
     fn event(&mut self, tid: i32, event: i32, signal: i32) {

@@ -33,6 +33,7 @@ use crate::target::ptrace::{Registers, Wait};
 use crate::target::rights;
 use crate::target::signal_mask;
 use crate::target::trap;
+use crate::translate::watch::Watch;
 use crate::{Error, ErrorKind};
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -147,6 +148,7 @@ impl Host<'_> {
         match self.child_image(tid, parent) {
             Ok(new) => {
                 self.begins(tid, new);
+                self.marking.iter_mut().for_each(|marking| marking.maker = Some(parent));
                 self.adopt(tid, tid, number);
                 self.gathering.iter().for_each(|gathering| gathering.add(tid));
             }
@@ -290,6 +292,7 @@ impl Host<'_> {
             }
         };
         // Kept translations, the tool and probes must be in place before the first instruction.
+        image.translator.watch = Watch::new(self.marking.as_ref().map(|marking| marking.marker.clone()));
         if let Some(kept_in) = &self.translations {
             image.remember(kept_in);
         }
@@ -335,6 +338,7 @@ impl Host<'_> {
         let thread =
             ProgramThread { context, number, process, image, blocks_trap, hides_trap: false, held, astray };
         self.threads.insert(tid, thread);
+        self.starts_marked(tid);
         self.hide_trap_mask(tid);
         // From here on `gs` addresses the thread's context.
         registers.gs_base = layout::CONTEXTS + context as u64 * context::BYTES;

@@ -6,6 +6,7 @@
 use super::affinity::Binding;
 use super::checkers::LeakChecks;
 use super::gathering::Gathering;
+use super::open_calls::Marking;
 use super::ring::{Consumer, RingMessage, SegmentId};
 use super::task::{ProcessState, ProgramThread};
 use crate::error::{Error, ErrorKind};
@@ -104,6 +105,8 @@ pub(crate) struct Host<'o> {
     pub(crate) instrumenter: Option<SharedInstrumenter>,
     /// The functions that count their calls, if the program runs with probes.
     pub(crate) probes: Option<SharedProbes>,
+    /// The marks at which the program divides what is counted, if the run has a marker.
+    pub(crate) marking: Option<Marking>,
     /// The first proof that the program changed memory that it shares with the host, if any.
     pub(crate) evidence: Evidence,
     pub(super) started: Instant,
@@ -153,6 +156,7 @@ impl<'o> Host<'o> {
             thread_counts: Vec::new(),
             instrumenter: None,
             probes: None,
+            marking: None,
             evidence,
             started: Instant::now(),
         };

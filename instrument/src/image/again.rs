@@ -57,6 +57,7 @@ impl Image {
         (self.free, self.threads) = ((0..CONTEXTS_MAX).rev().collect(), 0);
         self.extra.clear();
         self.cut.clear();
+        self.sections.clear();
         self.per_thread.clear();
         self.looked.clear();
         self.born = Instant::now();

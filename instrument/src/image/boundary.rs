@@ -96,6 +96,7 @@ impl Image {
                 fragments.partition_point(|fragment| fragment.first_block <= entry.block) - 1;
             for ran in fragments[fragment_index].first_block..=entry.block {
                 *self.extra.entry(ran).or_default() += 1;
+                self.sections.ran(context, ran);
                 self.adjust(context, ran, 0, 1);
             }
         }
@@ -106,6 +107,7 @@ impl Image {
         // The block counts as a whole, so the instructions that did not retire are taken off.
         if index < count && self.translator.stream != Stream::Nothing {
             *self.cut.entry((entry.block, index)).or_default() += 1;
+            self.sections.left_early(context, entry.block, index);
             self.adjust(context, entry.block, index, -1);
             self.record_cut(context, count - index);
         }

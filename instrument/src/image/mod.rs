@@ -10,6 +10,9 @@ mod counted;
 mod mapped;
 mod plausible;
 mod resident_pages;
+mod section;
+
+pub(crate) use section::Keeps;
 
 pub(crate) use boundary::StopPlace;
 
@@ -33,6 +36,7 @@ use crate::target::modules::Maps;
 use crate::target::ptrace;
 use crate::translate::Translator;
 use event::{Filter, Record, SetFilter, Stream};
+use section::Sections;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -147,6 +151,8 @@ pub(crate) struct Image {
     born: Instant,
     /// For each fragment, the executions of its blocks when its counters were last read.
     looked: HashMap<usize, Vec<u64>>,
+    /// What threads count between marks.
+    sections: Sections,
     evidence: Evidence,
 }
 
@@ -178,6 +184,7 @@ impl Image {
         let (stream, evidence) = (self.translator.stream, self.evidence.clone());
         let mut image = Image::empty(self.maps.of_child(pid), number, stream, place, evidence)?;
         image.translator.cautious_fragments = CAUTIOUS_FRAGMENTS;
+        image.translator.watch = self.translator.watch.clone();
         image.replace_inherited(pid, context)?;
         Ok(image)
     }
@@ -216,6 +223,7 @@ impl Image {
             segments: vec![0; CONTEXTS_MAX],
             born: Instant::now(),
             looked: HashMap::new(),
+            sections: Sections::default(),
             evidence,
         };
         image.mark(&number::ALL, 1);
@@ -244,8 +252,13 @@ impl Image {
     pub(crate) fn remember(&mut self, kept_in: &KeptIn) {
         let translator = &mut self.translator;
         let headers = Auxiliary::of(self.pid).headers();
-        let origin =
-            Origin { pid: self.pid, headers, stream: &translator.stream, layout: &translator.cache.layout };
+        let origin = Origin {
+            pid: self.pid,
+            headers,
+            stream: &translator.stream,
+            layout: &translator.cache.layout,
+            marks: translator.watch.setting(),
+        };
         let Some(mut kept) = KeptTranslations::of(kept_in, &origin) else { return };
         kept.restore(translator, &mut self.maps);
         self.kept = Some(kept);
@@ -349,6 +362,19 @@ impl Image {
         let rows = (context::FETCH_TIMES - context::FETCH_LINES) as usize;
         let zeros = vec![0u8; rows + 8 * numbers];
         self.shared.write(self.context(context) + context::FETCH_LINES as usize, &zeros);
+    }
+
+    /// Empties the caches that generated code simulates and the filters before the others, in all
+    /// contexts. Threads that run meanwhile may still find a line that was there.
+    pub(crate) fn empty_caches(&self) {
+        let Stream::Filtered(filter) = self.translator.stream else { return };
+        for context in (0..self.used).filter(|&context| self.is_taken(context)) {
+            self.empty_filters(context);
+            self.empty_kept(context);
+            if let Some(pages) = ResidentPages::of(&filter) {
+                self.empty_resident(context, pages);
+            }
+        }
     }
 
     /// Points the ring of context `context` at the beginning of a segment. The thread may fill

@@ -98,6 +98,8 @@ pub(crate) struct Origin<'o> {
     pub(crate) headers: u64,
     pub(crate) stream: &'o Stream,
     pub(crate) layout: &'o Layout,
+    /// The setting of the run's marker, if it has one: exits to marks are not linked.
+    pub(crate) marks: Option<String>,
 }
 
 impl KeptTranslations {
@@ -117,6 +119,9 @@ impl KeptTranslations {
         }
         identity.extend(page);
         identity.extend(format!("{headers:x} {:?} {:?}", origin.stream, origin.layout).bytes());
+        if let Some(marks) = &origin.marks {
+            identity.extend(format!(" marks {marks}").bytes());
+        }
         let place = match kept_in {
             KeptIn::Folder(folder) => Place::File(Store::new(folder, &identity)),
             KeptIn::Memory(run) => Place::Memory(MemoryStore::new(run, identity)),

@@ -73,7 +73,7 @@ use crate::error::{Error, ErrorKind};
 use crate::instrumentation::instrumenter::ToolInstrumenter;
 use crate::outcome::{Command, Options, Outcome};
 use crate::probe::{self, Probes, SharedProbes};
-use crate::run;
+use crate::run::{self, Additions};
 use analysis::Analysis;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -144,7 +144,8 @@ fn run_with(
     let instrumenter = Rc::new(RefCell::new(ToolInstrumenter::new(tool.instrumenter(), procedures, give)));
     let options = Options { stream: tool.stream(), ..options.clone() };
     let mut analysis = Analysis::new(tool, updates);
-    let outcome = run::run_instrumented(command, &options, &mut analysis, Some(instrumenter.clone()), probes);
+    let additions = Additions { instrumenter: Some(instrumenter.clone()), probes, marker: None };
+    let outcome = run::run_instrumented(command, &options, &mut analysis, additions);
     analysis.finish();
     let instrumenter = instrumenter.borrow();
     if let Some(why) = &instrumenter.fault {

@@ -26,6 +26,7 @@ mod superblock;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unverified;
+pub(crate) mod watch;
 
 use crate::cache::CodeCache;
 use crate::code::decode::{CodeReader, Decoded};
@@ -49,6 +50,7 @@ use policy::{
 };
 use std::collections::{HashSet, VecDeque};
 use unverified::UnverifiedModules;
+use watch::Watch;
 
 /// The translator of one process image.
 pub(crate) struct Translator {
@@ -86,6 +88,8 @@ pub(crate) struct Translator {
     /// Direct branches that lead out of their own module, as (module, target). A linked branch
     /// enters the target's module without a look-up, so the two modules are kept together.
     pub(crate) cross_branches: HashSet<(u32, u64)>,
+    /// Addresses at which threads stop for the host.
+    pub(crate) watch: Watch,
 }
 
 impl Translator {
@@ -121,6 +125,7 @@ impl Translator {
             instrumenter: None,
             unverified: UnverifiedModules::default(),
             cross_branches: HashSet::new(),
+            watch: Watch::default(),
         }
     }
 
@@ -147,7 +152,8 @@ impl Translator {
             let mut more = Ahead::default();
             if let Some(fragment_index) = self.translate(target, modules, &mut more) {
                 queue.extend(more.targets);
-                if role == Role::Return && self.cache.published < PUBLISHED_AHEAD_MAX {
+                let publishes = self.cache.published < PUBLISHED_AHEAD_MAX && !self.watch.has(target);
+                if role == Role::Return && publishes {
                     self.cache.publish(target, fragment_index);
                 }
             }
@@ -181,7 +187,9 @@ impl Translator {
             self.place(pc, (trust, module), Extent::UpToKnownCode, None, modules)?;
         // From now on the map finds the fragment, and the exits that waited for it lead to it.
         self.cache.map.insert(pc, fragment_index as u32);
-        self.cache.link_pending(fragment_index);
+        if !self.watch.has(pc) {
+            self.cache.link_pending(fragment_index);
+        }
         self.note_targets(&blocks, ahead);
         self.send_tables_to_tool();
         self.spare.extend(blocks.into_iter().map(|block| block.instructions));
@@ -294,10 +302,12 @@ impl Translator {
 
     /// Fills in the blocks' liveness; returns the registers that are dead at the fragment's head.
     fn learn(&mut self, blocks: &[BasicBlock]) -> u16 {
-        let (cache, stream, shapes) = (&self.cache, &self.stream, &self.shapes);
+        let (cache, stream, shapes, watch) = (&self.cache, &self.stream, &self.shapes, &self.watch);
         self.liveness.resize_with(self.liveness.len().max(blocks.len()), Liveness::default);
         // Each fragment notes which registers are dead at its head.
         let known = |pc| match cache.find(pc) {
+            // An exit to a watched address always waits, so that the thread stops.
+            Some(_) if watch.has(pc) => TargetFacts::default(),
             Some(fragment_index) => {
                 TargetFacts { has_code: true, dead: cache.fragments[fragment_index].dead }
             }

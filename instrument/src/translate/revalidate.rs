@@ -2,7 +2,8 @@
 
 use super::unverified::{holds, UnverifiedModules, Verification};
 use super::Translator;
-use crate::target::trust::Modules;
+use crate::code::fragment::Fragment;
+use crate::target::trust::{Modules, Trust};
 
 impl Translator {
     /// Checks the restored part of `module`, which is about to be executed, and those of the other
@@ -28,11 +29,25 @@ impl Translator {
             self.unverified.states[member] =
                 if same { Verification::Verified } else { Verification::GivenUp };
             if same {
+                self.watch.meets((Trust::Text, member as u32), modules);
+                self.note_marks(&live);
                 self.enter(&live);
             }
         }
         self.unverified.gave_up |= !same;
         same
+    }
+
+    /// Notes the marks in restored fragments, so that no exit is linked to them.
+    fn note_marks(&mut self, live: &[u32]) {
+        for &fragment_index in live {
+            let Fragment { first_block, blocks, .. } = self.cache.fragments[fragment_index as usize];
+            for block in first_block..first_block + blocks {
+                let block = &self.blocks[block as usize];
+                let instructions = &self.instructions[block.first as usize..][..block.count as usize];
+                self.watch.notes_restored(instructions, block.ip, &mut self.reader);
+            }
+        }
     }
 
     /// Enters fragments into the map, links the exits that wait for them, and enters those that
@@ -45,6 +60,10 @@ impl Translator {
             let (pc, published) = (fragment.pc, fragment.entry.is_some());
             // A translation of this run takes precedence.
             if *self.cache.map.entry(pc).or_insert(fragment_index) != fragment_index {
+                continue;
+            }
+            // Threads stop at a watched address, so nothing leads there directly.
+            if self.watch.has(pc) {
                 continue;
             }
             if self.cache.pending.contains_key(&pc) {

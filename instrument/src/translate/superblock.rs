@@ -21,10 +21,12 @@ impl Translator {
     ) -> Option<Vec<BasicBlock>> {
         let mut blocks: Vec<BasicBlock> = Vec::new();
         let mut ip = pc;
+        self.watch.meets((trust, module), modules);
         loop {
             let mut instructions = self.spare.pop().unwrap_or_default();
             // The list is a former block's, so its allocation is reused.
             let end = self.decode(ip, (trust, module), &mut instructions, modules);
+            let end = self.watch.cut(&mut instructions, end);
             if end == End::Unreadable {
                 self.spare.push(instructions);
                 if blocks.is_empty() {
@@ -48,6 +50,7 @@ impl Translator {
                     && trust == Trust::Text
                     && (extent != Extent::UpToKnownCode || self.cache.find(target).is_none())
                     && near(ip, target)
+                    && !self.watch.has(target)
                     // Within a page the mapping is the same. In another page the code may not be
                     // text, or may belong to another module.
                     && ((target ^ ip) < 4096 || modules.at(target) == Some((trust, module)))

@@ -68,6 +68,9 @@ pub enum Command {
     /// Search files for lines that match a pattern, with ripgrep's flags and output
     #[command(disable_help_flag = true)]
     Grep(Grep),
+    /// Count in the manner of callgrind and cachegrind, with their options, requests and files
+    #[command(disable_help_flag = true)]
+    Valgrind(Valgrind),
     /// Build, query and inspect index files of sorted keys
     Index(Index),
     /// Run the studies that reproduce published experiments on this machine
@@ -238,8 +241,7 @@ pub struct Run {
     /// How a repeated string instruction (rep movs ...) counts, in all columns of the report
     #[arg(long, value_enum, default_value_t = Rep::Once)]
     pub rep: Rep,
-    /// Count only while the program has this region open (see crate `region`, or its C header);
-    /// takes about five times as long
+    /// Count only while the program has this region open (see crate `region`, or its C header)
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
     /// Leave address randomisation on (runs then no longer repeat exactly)
@@ -282,6 +284,14 @@ pub struct Run {
 /// Options of `grep`. It parses them itself, because they override each other in their order.
 #[derive(Debug, Args)]
 pub struct Grep {
+    /// All words behind the command's name
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
+}
+
+/// Options of `valgrind`. It parses them itself, because their grammar is Valgrind's.
+#[derive(Debug, Args)]
+pub struct Valgrind {
     /// All words behind the command's name
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<OsString>,

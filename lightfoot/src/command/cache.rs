@@ -1,7 +1,7 @@
 //! `lightfoot cache`: counts the misses of a program in a simulated memory hierarchy. It
 //! corresponds to the second tool of ATOM.
 
-use super::measure::{self, Followed, Measured, Prepared, Simulated};
+use super::measure::{self, Followed, InRegion, Measured, Prepared, Simulated};
 use super::thread::OfThread;
 use crate::cli::{Cache, Shape};
 use crate::report::curve::{Curve, Touched};
@@ -14,6 +14,7 @@ use crate::run::engine;
 use crate::run::hierarchy::Hierarchy;
 use crate::run::images::Images;
 use crate::run::observe::{SimulatedRun, Simulator};
+use crate::run::sections::Recorded;
 use crate::run::simulation::{Simulated as Run, Simulation};
 use anyhow::{Context, Result};
 use event::{Counter, RecordKind};
@@ -160,7 +161,8 @@ fn simulate<'a>(
     let stream = plan.stream.stream;
     let simulation = plan.simulation(hierarchy, options)?;
     let curve = |found| Some(Curve::new(hierarchy, plan.sizes.as_ref()?, &found?));
-    if options.branches || prepared.needs_course() {
+    let curve_of_region = options.run.region.is_some() && plan.sizes.is_some();
+    if options.branches || prepared.needs_course() || curve_of_region {
         // The curve uses the same stream, which may record more than the hierarchy needs.
         let spare = Simulation::new(&hierarchy.levels, write_backs(options))?.from_stream(stream);
         let mut course = BlockOrderAnalysis::new(Accumulator::Simulated(Box::new(simulation)), stream);
@@ -183,6 +185,14 @@ fn simulate<'a>(
         let followed = followed.with_touched(touched);
         let (images, threads) = (None, Vec::new());
         return Ok(Ran { outcome, counts, images, threads, predicted, curve, records, followed });
+    }
+    // A region is counted at the speed of the whole, unless a curve is wanted of it.
+    if let Some(name) = &options.run.region {
+        let recorded = Recorded::Simulated(Box::new(simulation));
+        let InRegion { outcome, counts, images, records, followed } =
+            prepared.run_region(name, (stream, recorded), Some(hierarchy))?;
+        let threads = Vec::new();
+        return Ok(Ran { outcome, counts, images, threads, predicted: None, curve: None, records, followed });
     }
     // Without branches, calls or a region, the simulation takes the stream directly. This is
     // faster, and it tells images and threads apart, which block-order analysis does not.

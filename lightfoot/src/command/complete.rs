@@ -1,5 +1,6 @@
 //! `lightfoot completions SHELL`: writes the completions of all commands for a shell.
 
+use super::valgrind;
 use crate::cli::{self, Completions};
 use crate::run::named::MEASURED;
 use anyhow::Result;
@@ -15,14 +16,18 @@ pub(super) fn run(options: &Completions) -> Result<u8> {
     Ok(0)
 }
 
-/// The help of the whole command line, with `grep`'s flags and with names of machines, tools and
-/// others.
+/// The help of the whole command line, with the options of `grep` and `valgrind` and with names of
+/// machines, tools and others.
 pub(super) fn root() -> CommandHelp {
     let mut root = cli::help::root();
     for page in &mut root.commands {
         if page.last() == "grep" {
             let subject = page.subject;
             *page = CommandHelp { subject, ..grep::command_help(&[cli::help::PROGRAM, "grep"]) };
+        }
+        if page.last() == "valgrind" {
+            let subject = page.subject;
+            *page = CommandHelp { subject, ..valgrind::help::page(&[cli::help::PROGRAM, "valgrind"]) };
         }
         enter_names(page);
     }
@@ -49,7 +54,7 @@ fn enter_names(page: &mut CommandHelp) {
             .into_iter()
             .chain(PRESETS.iter().map(|preset| named(preset.name, preset.description)))
             .collect(),
-            Some("tool") => [
+            Some("tool") if option.value.as_deref() == Some("TOOL") => [
                 named("count", "Instructions, blocks, loads and stores"),
                 named("cache", "Misses in a simulated memory hierarchy"),
             ]

@@ -1,6 +1,6 @@
 //! `lightfoot count`: instructions, blocks, loads and stores (ATOM's first tool).
 
-use super::measure::{self, Followed, Measured};
+use super::measure::{self, Followed, InRegion, Measured};
 use super::thread::OfThread;
 use crate::cli::Count;
 use crate::report::Kind;
@@ -9,6 +9,7 @@ use crate::run::complex::complete;
 use crate::run::engine;
 use crate::run::images::Images;
 use crate::run::observe::Counted;
+use crate::run::sections::Recorded;
 use anyhow::Result;
 use event::Stream;
 use instrument::Outcome;
@@ -19,7 +20,11 @@ pub(super) fn run(options: &Count) -> Result<u8> {
     // Only the report needs the machine, so it is read while the program runs.
     let (machine, ran) = std::thread::scope(|scope| {
         let machine = std::thread::Builder::new().spawn_scoped(scope, Machine::host);
-        let ran = if prepared.needs_course() { in_course(&prepared) } else { plainly(&prepared) };
+        let ran = match &options.run.region {
+            _ if prepared.needs_course() => in_course(&prepared),
+            Some(name) => in_region(&prepared, name),
+            None => plainly(&prepared),
+        };
         let read = machine.ok().and_then(|thread| thread.join().ok());
         (read.unwrap_or_else(Machine::host), ran)
     });
@@ -44,6 +49,12 @@ fn plainly(prepared: &measure::Prepared<'_>) -> Result<Ran> {
     let (images, threads) = counted.finish();
     let threads = threads.iter().map(|(number, complex)| OfThread::new(*number, &[*complex], None)).collect();
     Ok(Ran { outcome: outcome?, images, threads, followed: Followed::default() })
+}
+
+fn in_region(prepared: &measure::Prepared<'_>, name: &str) -> Result<Ran> {
+    let InRegion { outcome, images, followed, .. } =
+        prepared.run_region(name, (Stream::Counts, Recorded::Counted), None)?;
+    Ok(Ran { outcome, images, threads: Vec::new(), followed })
 }
 
 fn in_course(prepared: &measure::Prepared<'_>) -> Result<Ran> {

@@ -15,7 +15,9 @@ use crate::run::hierarchy::Hierarchy;
 use crate::run::images::{Images, Kept};
 use crate::run::named::cache_folder;
 use crate::run::native;
-use crate::run::tally::{tally, Attribution, Counts, Grain, Tally};
+use crate::run::region_marker::RegionMarker;
+use crate::run::sections::{Recorded, Sections};
+use crate::run::tally::{tally, Attribution, Counts, Grain, Part as RegionPart, Tally};
 use anyhow::Result;
 use event::Stream;
 use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
@@ -67,6 +69,17 @@ pub(super) struct Followed {
     /// Whether the region to count was never entered.
     never_opened: bool,
     symbols: Symbolizer,
+}
+
+/// What a run found in a region.
+pub(super) struct InRegion<'h> {
+    pub(super) outcome: Outcome,
+    /// Misses by site and block.
+    pub(super) counts: simulate::Counts,
+    pub(super) images: Option<Images<'h>>,
+    /// What a simulation read, of the whole run.
+    pub(super) records: event::Counter,
+    pub(super) followed: Followed,
 }
 
 impl Followed {
@@ -138,9 +151,9 @@ impl Simulated<'_> {
 pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
     if run.follow_children {
         match (&run.region, run.format) {
-            (Some(_), _) => {
-                anyhow::bail!("--region follows the program alone: leave out --follow-children")
-            }
+            (Some(_), format) if format.shows_calls() => anyhow::bail!(
+                "--region shows calls of the program alone: leave out --follow-children, or use text, json or csv"
+            ),
             (_, Shape::Firefox) => anyhow::bail!(
                 "--format firefox shows calls, which are followed in the program alone: leave out --follow-children, or use html, callgrind or cachegrind"
             ),
@@ -208,7 +221,35 @@ impl Prepared<'_> {
 
     /// Whether the report needs block-order analysis, because counters and records do not suffice.
     pub(super) fn needs_course(&self) -> bool {
-        self.run.region.is_some() || self.follows_calls()
+        self.follows_calls()
+    }
+
+    /// Runs the program and counts region `name` of it. The profile is that of the region.
+    pub(super) fn run_region<'h>(
+        &self,
+        name: &str,
+        (stream, recorded): (Stream, Recorded),
+        hierarchy: Option<&'h Hierarchy>,
+    ) -> Result<InRegion<'h>> {
+        let marker = RegionMarker::new(name);
+        let mut observer = Sections::new(recorded);
+        let mut outcome =
+            engine::run_marked(&self.command, &self.options(stream), &mut observer, marker.clone())?;
+        let (sections, records) = observer.finish();
+        let mut images = self.images(hierarchy);
+        if let Some(images) = &mut images {
+            sections.iter().for_each(|section| images.add(section.image, &section.part, &outcome.profile));
+        }
+        let parts: Vec<_> = sections.iter().map(|section| &section.part).collect();
+        let counts = RegionPart::sum(&parts).narrow(&mut outcome.profile);
+        let marker = marker.borrow();
+        let regions = marker.regions();
+        let followed = Followed {
+            warnings: regions.warnings(),
+            never_opened: regions.never_opened(),
+            ..Followed::default()
+        };
+        Ok(InRegion { outcome, counts, images, records, followed })
     }
 
     /// Whether calls are followed, which is possible for the program itself but not for its
@@ -391,7 +432,7 @@ impl Prepared<'_> {
 }
 
 /// The folder in which translations are kept for later runs.
-fn translations() -> Option<PathBuf> {
+pub(super) fn translations() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(own) = named("LIGHTFOOT_TRANSLATIONS") {
         return (own != "off").then(|| own.into());

@@ -23,9 +23,11 @@ mod tile;
 mod tool;
 mod trace;
 mod trace_file;
+mod valgrind;
 
 pub use complaint::complain;
 pub use instrument::{carried, Carried};
+pub use valgrind::{is_valgrind, valgrind};
 
 use crate::cli::Command;
 use anyhow::Result;
@@ -51,6 +53,7 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Perturb(options) => perturb::run(options),
         Command::Plan(options) => plan::run(options),
         Command::Grep(options) => Ok(grep(&options.words)),
+        Command::Valgrind(options) => Ok(valgrind(&options.words)),
         Command::Index(options) => index::run(options),
         Command::Lookups(options) => study::lookups(options),
         Command::Matches(options) => study::matches(options),

@@ -17,6 +17,7 @@ pub mod group;
 pub mod html;
 mod measurement;
 mod metric;
+pub mod parts;
 mod process;
 mod row;
 mod simulated;

@@ -1,6 +1,7 @@
 //! The only module that calls `instrument`: runs a program, and gives failures their exit status.
 
 use anyhow::Result;
+use instrument::mark::SharedMarker;
 use instrument::probe::ProbePlan;
 use instrument::tool::{Probed, Report, Tool};
 use instrument::{Command, Exit, Observer, Options, Outcome, Unobserved};
@@ -15,6 +16,19 @@ use present::number::{grouped, seconds};
 /// else 125.
 pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome> {
     instrument::run(command, options, observer).map_err(failure)
+}
+
+/// Runs `command` with a marker, which divides what is counted.
+///
+/// # Errors
+/// The errors of [`run`].
+pub fn run_marked(
+    command: &Command,
+    options: &Options,
+    observer: &mut dyn Observer,
+    marker: SharedMarker,
+) -> Result<Outcome> {
+    instrument::run_marked(command, options, observer, marker).map_err(failure)
 }
 
 /// Runs `command` under a tool.

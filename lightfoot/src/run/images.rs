@@ -7,7 +7,7 @@
 use crate::cli::Rep;
 use crate::run::hierarchy::Hierarchy;
 use crate::run::tally::{Attribution, Counts, Part};
-use instrument::EndedImage;
+use instrument::{EndedImage, Profile};
 use std::collections::BTreeMap;
 
 /// What is kept of an image that has ended.
@@ -45,6 +45,14 @@ impl<'a> Images<'a> {
         if self.kept == Kept::Parts {
             self.parts.insert(image.number, part.renumbered(image.numbering));
         }
+    }
+
+    /// Adds a part of an image, under the numbers of the run's profile.
+    pub fn add(&mut self, image: u32, part: &Part, profile: &Profile) {
+        let misses = self.misses(part);
+        let none = Counts { misses: misses.as_ref().map(|misses| misses.none), ..Counts::default() };
+        let total = part.total(profile, misses.as_ref(), self.rep, none);
+        self.sums.entry(image).or_insert(none).add(&total);
     }
 
     /// The misses of an image, with the names of a report.

@@ -8,8 +8,8 @@
 //! regions and branches. [`images`] notes what each process counted when it ends. Then [`tally`]
 //! turns the profile into counts per function, library, line and opcode, [`calls`] into counts of
 //! contexts, [`cycles`] into estimated cycles, and [`estimate`] into the sum of declared costs.
-//! [`complex`] has the references that only records count, and [`native`] times the program
-//! without all of this.
+//! [`sections`] divides a run at its marks. [`complex`] has the references that only records count,
+//! and [`native`] times the program without all of this.
 
 pub mod block_order;
 pub mod calls;
@@ -23,5 +23,7 @@ pub mod images;
 pub mod named;
 pub mod native;
 pub mod observe;
+pub mod region_marker;
+pub mod sections;
 pub mod simulation;
 pub mod tally;

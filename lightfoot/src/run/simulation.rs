@@ -10,7 +10,7 @@ use anyhow::{anyhow, Result};
 use event::{Counter, Record, Stream};
 use instrument::Threads;
 use simulate::distance::MissCurve;
-use simulate::{count_kinds, plan_levels, Counts, Levels, Simulator, WriteBacks};
+use simulate::{count_kinds, plan_levels, Counts, Levels, Shelf, Simulator, WriteBacks};
 use std::collections::HashMap;
 
 /// The results of a simulation.
@@ -90,12 +90,26 @@ impl Simulation {
         if let Some(distances) = &self.distances {
             distances.records(self.image, thread, records);
         }
+        self.current().records(thread, records);
+    }
+
+    /// Exchanges the tables of the current image with those of the shelf.
+    pub fn exchange(&mut self, shelf: &mut Shelf) {
+        self.current().exchange(shelf);
+    }
+
+    /// Empties the caches of the current image.
+    pub fn empty_caches(&mut self) {
+        self.current().empty_caches();
+    }
+
+    /// The hierarchy of the current image.
+    fn current(&mut self) -> &mut Simulator {
         let Simulation { levels, stream, write_backs, threads, spare, hierarchy, .. } = self;
-        let empty = || {
+        hierarchy.get_or_insert_with(|| {
             let emptied = spare.take().and_then(Simulator::emptied);
             emptied.unwrap_or_else(|| empty(levels, stream, *write_backs, *threads))
-        };
-        hierarchy.get_or_insert_with(empty).records(thread, records);
+        })
     }
 
     /// Says that the next records are those of this image.

@@ -12,10 +12,12 @@
 
 mod cell;
 mod counts;
+mod events;
 mod part;
 
 pub use cell::{Cell, Grain};
 pub use counts::{Counts, Misses};
+pub use events::{Event, Events};
 pub use part::Part;
 
 use crate::cli::Rep;
@@ -72,6 +74,14 @@ pub struct Tally {
     pub cells: Vec<(Cell, Counts)>,
     /// By index into [`Profile::instructions`], the index into `cells`.
     of_instruction: Vec<u32>,
+}
+
+impl Tally {
+    /// The cell of an instruction of a block that ran, by index into [`Profile::instructions`].
+    pub fn cell_of(&self, instruction: usize) -> Option<&Cell> {
+        let number = *self.of_instruction.get(instruction)?;
+        self.cells.get(number as usize).map(|(cell, _)| cell)
+    }
 }
 
 /// Makes the tally of a profile.

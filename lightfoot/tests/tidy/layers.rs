@@ -81,6 +81,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "code probe",
             "target",
             "outcome",
+            "mark",
             "profile",
             "evidence",
             "error lib",
@@ -90,7 +91,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "simulate",
         &[
             "simulator",
-            "hierarchy reference",
+            "hierarchy reference shelf",
             "bank distance model",
             "front kinds plan refined stage tally traffic",
             "kernel levels",

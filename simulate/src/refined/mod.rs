@@ -191,6 +191,13 @@ impl Refined {
         self.cores.len()
     }
 
+    /// Exchanges the tables of misses and complex references with those of `counts`.
+    pub(crate) fn exchange(&mut self, counts: &mut Counts) {
+        std::mem::swap(&mut self.counts.sites, &mut counts.sites);
+        std::mem::swap(&mut self.counts.blocks, &mut counts.blocks);
+        std::mem::swap(&mut self.counts.complex, &mut counts.complex);
+    }
+
     /// The counts so far. Cost: a copy of the tables.
     pub fn counts(&self) -> Counts {
         let mut counts = self.counts.clone().trimmed();

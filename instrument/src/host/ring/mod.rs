@@ -20,6 +20,7 @@
 pub(crate) mod screen;
 
 use crate::evidence::{Evidence, Forgery};
+use crate::mark::{Deed, PartCounts};
 use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress};
 use crate::profile::{self, BlocksOfImages, ComplexTally, JoinedProfile, Profile};
 use crate::target::memory::Shared;
@@ -55,9 +56,11 @@ pub(crate) enum RingMessage {
     Segment(Segment),
     /// This thread of an image has ended: no more records of it follow. Other threads live.
     ThreadEnded { image: u32, thread: u32 },
-    /// The image with this number has ended: no more records of it follow. Its profile lacks
-    /// complex references.
-    ImageEnded(u32, Box<Profile>),
+    /// The image with this number has ended: no more records of it follow. Its profile and its
+    /// parts lack complex references.
+    ImageEnded(u32, Box<(Profile, Vec<PartCounts>)>),
+    /// This thread of an image has reached a mark, behind the records that it has made so far.
+    Marked { image: u32, thread: u32, deeds: Vec<Deed> },
 }
 
 /// What the observer's side keeps of an image that lives, besides the observer's own work.
@@ -131,9 +134,15 @@ impl<'o> Consumer<'o> {
                 }
                 None
             }
-            RingMessage::ImageEnded(number, profile) => {
+            RingMessage::ImageEnded(number, ended) => {
                 if delivers {
-                    self.image_ended(number, *profile);
+                    self.image_ended(number, *ended);
+                }
+                None
+            }
+            RingMessage::Marked { image, thread, deeds } => {
+                if delivers {
+                    deeds.into_iter().for_each(|deed| self.observer.marked(image, thread, deed));
                 }
                 None
             }
@@ -148,14 +157,14 @@ impl<'o> Consumer<'o> {
 
     /// Completes the profile of an image that has ended, shows it to the observer, and adds it to
     /// the profile of the run.
-    fn image_ended(&mut self, number: u32, mut profile: Profile) {
+    fn image_ended(&mut self, number: u32, (mut profile, parts): (Profile, Vec<PartCounts>)) {
         let ImageTotals { tally, plain } = self.living.remove(&number).unwrap_or_default();
         if let Some(forgery) = self.counts_blocks.then(|| profile::too_many(&profile, plain)).flatten() {
             return self.evidence.note(forgery);
         }
         profile::complete(&mut profile, tally);
         let numbering = self.ended.number(&profile);
-        let image = EndedImage { number, profile: &profile, numbering: &numbering };
+        let image = EndedImage { number, profile: &profile, numbering: &numbering, parts: &parts };
         self.observer.image_ended(&image);
         self.ended.add(profile, &numbering);
     }

@@ -88,10 +88,23 @@ impl Regions {
             Marker::Closes(_) if *depth == 0 => seen.closed_alone += 1,
             Marker::Closes(_) => *depth -= 1,
         }
+        self.state(thread)
+    }
+
+    /// Whether the wanted region is open in this thread.
+    pub fn state(&self, thread: u32) -> State {
         match self.depths.get(&(thread, self.wanted.clone())) {
             Some(depth) if *depth > 0 => State::Open,
             _ => State::Closed,
         }
+    }
+
+    /// Opens in thread `new`, the copy of thread `maker`, the regions that are open in its maker.
+    pub fn inherit(&mut self, maker: u32, new: u32) {
+        let of_maker = self.depths.iter().filter(|((thread, _), _)| *thread == maker);
+        let inherited: Vec<(String, u64)> =
+            of_maker.map(|((_, name), depth)| (name.clone(), *depth)).collect();
+        self.depths.extend(inherited.into_iter().map(|(name, depth)| ((new, name), depth)));
     }
 
     /// Whether the wanted region was never entered.

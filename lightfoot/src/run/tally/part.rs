@@ -6,9 +6,11 @@
 //! faster method ([`tally`](super::tally())), and tests compare the two.
 
 use super::cell::{Cell, NONE};
+use super::events::Events;
 use super::{cuts, for_each_complex, retired, Attribution, Counts, Tally};
 use crate::cli::Rep;
 use crate::run::complex::{complex_of, LoadsAndStores, Repeats};
+use instrument::mark::PartCounts;
 use instrument::{Numbering, Profile};
 use simulate::{BlockMisses, SiteMisses};
 use std::collections::BTreeMap;
@@ -24,6 +26,8 @@ pub struct Part {
     repeats: Repeats,
     /// As in [`Profile::complex`].
     complex: LoadsAndStores,
+    /// Executions of blocks that are not part of `executions`: a request has them behind it.
+    aside: Vec<(u32, u64)>,
     /// Misses of sites.
     pub sites: Vec<(u32, SiteMisses)>,
     /// Misses of blocks.
@@ -50,27 +54,110 @@ impl Part {
         part
     }
 
+    /// What a thread counted between two cuts, with the counts of its records.
+    pub fn of_section(section: &PartCounts, recorded: &simulate::Counts) -> Part {
+        let (complex, repeats) = complex_of(&recorded.complex);
+        Part {
+            executions: section.executions.clone(),
+            cut: section.left_early.clone(),
+            repeats,
+            complex,
+            sites: filled(&recorded.sites),
+            blocks: filled(&recorded.blocks),
+            aside: section.aside.clone(),
+        }
+    }
+
+    /// The executions that stand aside, as a part of their own.
+    pub fn aside(&self) -> Part {
+        Part { executions: self.aside.clone(), ..Part::default() }
+    }
+
+    /// The sum of parts with the same numbers.
+    pub fn sum(parts: &[&Part]) -> Part {
+        fn all<T: Copy>(parts: &[&Part], of: impl Fn(&Part) -> &Vec<T>) -> Vec<T> {
+            parts.iter().flat_map(|part| of(part).iter().copied()).collect()
+        }
+        let whole = Part {
+            executions: all(parts, |part| &part.executions),
+            cut: all(parts, |part| &part.cut),
+            aside: all(parts, |part| &part.aside),
+            repeats: all(parts, |part| &part.repeats),
+            complex: all(parts, |part| &part.complex),
+            sites: all(parts, |part| &part.sites),
+            blocks: all(parts, |part| &part.blocks),
+        };
+        whole.joined(|block| block, |site| site)
+    }
+
+    /// Reduces a profile with the same numbers to the counts of the part; returns its misses.
+    pub fn narrow(self, profile: &mut Profile) -> simulate::Counts {
+        profile.blocks.iter_mut().for_each(|block| block.executions = 0);
+        for (block, executions) in self.executions {
+            profile.blocks[block as usize].executions = executions;
+        }
+        (profile.cut, profile.complex, profile.repeats) = (self.cut, self.complex, self.repeats);
+        simulate::Counts {
+            sites: spread(self.sites),
+            blocks: spread(self.blocks),
+            ..simulate::Counts::default()
+        }
+    }
+
+    /// The blocks that ran, under the numbers of the part.
+    pub fn ran(&self) -> impl Iterator<Item = u32> + '_ {
+        self.executions.iter().chain(&self.aside).map(|&(block, _)| block)
+    }
+
+    /// The events of a simulation of two levels, by keys of instructions.
+    pub fn events<K: Ord>(
+        &self,
+        profile: &Profile,
+        rep: Rep,
+        key: impl Fn(usize) -> K,
+    ) -> BTreeMap<K, Events> {
+        let mut events: BTreeMap<K, Events> = BTreeMap::new();
+        let mut at = |instruction: usize, more: Events| {
+            events.entry(key(instruction)).or_default().add(&more);
+        };
+        self.for_each(profile, None, rep, |instruction, counts| at(instruction, Events::of(counts)));
+        for &(site, misses) in &self.sites {
+            let site = profile.sites[site as usize];
+            let instruction = (profile.blocks[site.block as usize].first + site.index) as usize;
+            at(instruction, Events::of_site(&misses));
+        }
+        for &(block, misses) in &self.blocks {
+            at(profile.blocks[block as usize].first as usize, Events::of_block(&misses));
+        }
+        events.retain(|_, events| *events != Events::default());
+        events
+    }
+
     /// The counts under the numbers of the run.
     #[must_use]
     pub fn renumbered(self, numbers: &Numbering) -> Part {
-        let site = |site| numbers.site(site);
+        self.joined(|block| numbers.block(block), |site| numbers.site(site))
+    }
+
+    /// The counts under other numbers; what has one number is added up.
+    fn joined(self, block: impl Fn(u32) -> u32, site: impl Fn(u32) -> u32) -> Part {
         let add = |sum: &mut u64, more: u64| *sum += more;
         let cut = self.cut.into_iter().map(|(block, first_lost, times)| ((block, first_lost), times));
         let complex = self.complex.into_iter().map(|(site, loads, stores)| (site, (loads, stores)));
-        let block = |block| numbers.block(block);
         Part {
-            executions: joined(self.executions, block, add),
-            cut: joined(cut, |(block, first_lost)| (numbers.block(block), first_lost), add)
+            executions: joined(self.executions, &block, add),
+            aside: joined(self.aside, &block, add),
+            cut: joined(cut, |(one, first_lost)| (block(one), first_lost), add)
                 .into_iter()
                 .map(|((block, first_lost), times)| (block, first_lost, times))
                 .collect(),
-            repeats: joined(self.repeats, site, add),
-            complex: joined(complex, site, |sum, more| (sum.0, sum.1) = (sum.0 + more.0, sum.1 + more.1))
+            repeats: joined(self.repeats, &site, add),
+            complex: joined(complex, &site, |sum, more| (sum.0, sum.1) = (sum.0 + more.0, sum.1 + more.1))
                 .into_iter()
                 .map(|(site, (loads, stores))| (site, loads, stores))
                 .collect(),
-            sites: joined(self.sites, site, |sum, more| sum.add(&more)),
-            blocks: joined(self.blocks, block, |sum, more| sum.add(&more)),
+            sites: joined(self.sites, &site, |sum, more| sum.add(&more)),
+            blocks: joined(self.blocks, &block, |sum, more| sum.add(&more)),
         }
     }
 
@@ -145,6 +232,14 @@ impl Part {
 fn filled<T: Copy + Default + PartialEq>(table: &[T]) -> Vec<(u32, T)> {
     let entries = table.iter().copied().zip(0..).filter(|(entry, _)| *entry != T::default());
     entries.map(|(entry, number)| (number, entry)).collect()
+}
+
+/// The table of which these are the entries that are not empty.
+fn spread<T: Clone + Default>(entries: Vec<(u32, T)>) -> Vec<T> {
+    let len = entries.iter().map(|(number, _)| *number as usize + 1).max().unwrap_or(0);
+    let mut table = vec![T::default(); len];
+    entries.into_iter().for_each(|(number, entry)| table[number as usize] = entry);
+    table
 }
 
 /// The entries under other keys, in their order; what has one key is added up.

@@ -1,0 +1,236 @@
+//! Marks: the stops at watched addresses, and what a run's marker wants done there.
+//!
+//! A thread that stops at a watched address has the program's own registers. The host asks the
+//! marker, notes the thread's counters as the deeds demand, and hands the thread's records to the
+//! observer, with the deeds behind them. So counters and records are divided at the same
+//! instruction.
+//!
+//! A function's call is open from its entry until a thread reaches the return address with the
+//! stack pointer above the entry's. A call that ended otherwise (`longjmp`, an exception) is closed
+//! at the thread's next mark. **Leaves out** calls on other stacks than the thread's.
+
+use super::open_calls::OpenCall;
+use super::ring::RingMessage;
+use super::state::Host;
+use super::task::ProgramThread;
+use crate::image::Keeps;
+use crate::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, ProgramMemory};
+use crate::target::layout::context;
+use crate::target::memory;
+use crate::target::ptrace;
+use crate::target::ptrace::Registers;
+use crate::translate::watch::{Ending, Watched};
+
+/// The memory of the process of a task.
+struct TaskMemory(i32);
+
+impl ProgramMemory for TaskMemory {
+    fn read(&self, address: u64, bytes: &mut [u8]) -> usize {
+        memory::read_target(self.0, address, bytes)
+    }
+
+    fn write(&self, address: u64, bytes: &[u8]) -> usize {
+        memory::write_target(self.0, address, bytes)
+    }
+}
+
+impl Host<'_> {
+    fn marked_thread(&self, tid: i32) -> MarkedThread {
+        let ProgramThread { image, number, process, .. } = self.threads[&tid];
+        MarkedThread { image, thread: number, pid: process }
+    }
+
+    /// Tells the marker that a thread begins, before it runs.
+    pub(crate) fn starts_marked(&mut self, tid: i32) {
+        let Some(marking) = &mut self.marking else { return };
+        let maker = marking.maker.take();
+        let ProgramThread { context, image, number, .. } = self.threads[&tid];
+        let birth = match maker.and_then(|maker| self.threads.get(&maker)) {
+            Some(maker) => {
+                let open = marking.calls.get(&maker.number).cloned().unwrap_or_default();
+                marking.calls.insert(number, open);
+                Birth::Forked(maker.number)
+            }
+            None if self.images[&image].threads > 1 => Birth::Cloned,
+            None => Birth::Executed,
+        };
+        let marker = marking.marker.clone();
+        self.image_of(image).section_starts(number, context);
+        let deeds = marker.borrow_mut().starts(&self.marked_thread(tid), birth);
+        self.perform(tid, &deeds);
+    }
+
+    /// Notes that a thread ended.
+    pub(crate) fn ends_marked(&mut self, thread: &ProgramThread) {
+        if let Some(marking) = &mut self.marking {
+            marking.calls.remove(&thread.number);
+            self.image_of(thread.image).section_ends(thread.number);
+        }
+    }
+
+    /// Answers a thread that left by `exit` and is about to reach watched address `target`, whose
+    /// code is at `body`. Returns the address where the thread is to continue.
+    pub(super) fn reaches(&mut self, tid: i32, exit: u32, target: u64, body: u64) -> u64 {
+        let Some(registers) = ptrace::registers(tid) else { return body };
+        self.close_abandoned(tid, &registers, target);
+        self.returns(tid, target, &registers);
+        let image = self.image_mut(tid);
+        let watched = image.translator.watch.at(target);
+        let left = image.block_of_exit(exit);
+        let ending = left.and_then(|(block, end)| Some((block, image.translator.watch.ending(end)?)));
+        if let Some((block, ending)) = ending {
+            match ending {
+                Ending::Request => self.requested(tid, block, registers),
+                // Nothing is redirected, so no function stands for another one.
+                Ending::Original => ptrace::set_registers(tid, &Registers { rax: 0, ..registers }),
+                Ending::Call => return self.calls_through_rax(tid, registers, target).unwrap_or(body),
+                Ending::Internal => {}
+                Ending::Opens(name, length) => self.passes_region(tid, (name, length), Mark::RegionOpens),
+                Ending::Closes(name, length) => self.passes_region(tid, (name, length), Mark::RegionCloses),
+            }
+        }
+        if watched == Some(Watched::Entry) {
+            self.enters(tid, target, &registers);
+        }
+        body
+    }
+
+    /// Answers a request that ends `block`: `rax` points to its words, and `rdx` gets the answer.
+    /// Words that cannot be read ask for nothing.
+    fn requested(&mut self, tid: i32, block: u32, registers: Registers) {
+        let mut bytes = [0u8; 48];
+        if memory::read_target(tid, registers.rax, &mut bytes) != bytes.len() {
+            return;
+        }
+        let word = |index: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * index + byte]));
+        let mark = Mark::Request { words: std::array::from_fn(word), default: registers.rdx };
+        let Some(answer) = self.answer_of_marker(tid, &mark) else { return };
+        let ProgramThread { context, number, .. } = self.threads[&tid];
+        let moves = answer.block == MarkedBlock::Behind && !answer.deeds.is_empty();
+        let taken = moves && self.image_mut(tid).section_lacks(context, block);
+        self.perform(tid, &answer.deeds);
+        if taken {
+            self.image_mut(tid).section_regains(number, block);
+        }
+        if let Some(value) = answer.value {
+            ptrace::set_registers(tid, &Registers { rdx: value, ..registers });
+        }
+    }
+
+    /// Makes the call that a wrapper asks for: of the function in `rax`, which returns to `behind`.
+    fn calls_through_rax(&mut self, tid: i32, registers: Registers, behind: u64) -> Option<u64> {
+        let stack = registers.rsp.wrapping_sub(8);
+        let image = self.image_mut(tid);
+        let fragment_index = image.translator.fragment(registers.rax, &mut image.maps)?;
+        let body = image.translator.cache.fragments[fragment_index].body;
+        if memory::write_target(tid, stack, &behind.to_le_bytes()) != 8 {
+            return None;
+        }
+        ptrace::set_registers(tid, &Registers { rsp: stack, ..registers });
+        Some(body)
+    }
+
+    fn passes_region(&mut self, tid: i32, (name, length): (u64, u64), mark: fn(String) -> Mark) {
+        let mut bytes = vec![0; length as usize];
+        let got = memory::read_target(tid, name, &mut bytes);
+        bytes.truncate(got);
+        bytes.truncate(bytes.iter().position(|&byte| byte == 0).unwrap_or(got));
+        self.ask_marker(tid, &mark(String::from_utf8_lossy(&bytes).into_owned()));
+    }
+
+    /// Opens a call of the function at `target`, unless one is open in the thread.
+    fn enters(&mut self, tid: i32, target: u64, registers: &Registers) {
+        let number = self.threads[&tid].number;
+        let mut word = [0u8; 8];
+        if memory::read_target(tid, registers.rsp, &mut word) != word.len() {
+            return;
+        }
+        let return_address = u64::from_le_bytes(word);
+        let Some(marking) = &mut self.marking else { return };
+        let calls = marking.calls.entry(number).or_default();
+        if calls.iter().any(|call| call.function == target) {
+            return;
+        }
+        calls.push(OpenCall { function: target, return_address, stack: registers.rsp });
+        // The return is an indirect transfer, so it stops once its target has no slot.
+        let translator = &mut self.image_mut(tid).translator;
+        if translator.watch.returns_to(return_address) {
+            translator.cache.hide(return_address);
+        }
+        self.ask_marker(tid, &Mark::Enters(target));
+    }
+
+    /// Closes the innermost open call if the thread stands at its return address, behind its
+    /// return.
+    fn returns(&mut self, tid: i32, target: u64, registers: &Registers) {
+        let number = self.threads[&tid].number;
+        let Some(calls) = self.marking.as_mut().and_then(|marking| marking.calls.get_mut(&number)) else {
+            return;
+        };
+        let is_over = |call: &mut OpenCall| call.return_address == target && registers.rsp > call.stack;
+        if let Some(call) = calls.pop_if(is_over) {
+            self.ask_marker(tid, &Mark::Leaves(call.function));
+        }
+    }
+
+    /// Closes calls whose stack frames are gone although they never returned.
+    fn close_abandoned(&mut self, tid: i32, registers: &Registers, target: u64) {
+        let number = self.threads[&tid].number;
+        loop {
+            let calls = self.marking.as_mut().and_then(|marking| marking.calls.get_mut(&number));
+            let gone = |call: &mut OpenCall| call.stack < registers.rsp && call.return_address != target;
+            let Some(call) = calls.and_then(|calls| calls.pop_if(gone)) else { return };
+            self.ask_marker(tid, &Mark::Leaves(call.function));
+        }
+    }
+
+    fn ask_marker(&mut self, tid: i32, mark: &Mark) {
+        if let Some(answer) = self.answer_of_marker(tid, mark) {
+            self.perform(tid, &answer.deeds);
+        }
+    }
+
+    fn answer_of_marker(&self, tid: i32, mark: &Mark) -> Option<Answer> {
+        let marker = &self.marking.as_ref()?.marker;
+        let answer = marker.borrow_mut().reached(&self.marked_thread(tid), mark, &TaskMemory(tid));
+        Some(answer)
+    }
+
+    /// Performs deeds at the thread's place: in its counters now, and at the observer behind the
+    /// records that the thread has written.
+    fn perform(&mut self, tid: i32, deeds: &[Deed]) {
+        if deeds.is_empty() {
+            return;
+        }
+        self.hand_over_records(tid);
+        let ProgramThread { image: number, number: thread, .. } = self.threads[&tid];
+        for deed in deeds {
+            let image = self.image_of(number);
+            match *deed {
+                Deed::Open(thread) => image.section_opens(thread),
+                Deed::Close(thread) => image.section_closes(thread),
+                Deed::Cut(thread) => image.sections_cut(thread, Keeps::Part),
+                Deed::Drop(thread) => image.sections_cut(thread, Keeps::Nothing),
+                Deed::Empty => image.empty_caches(),
+                Deed::Rest | Deed::Work => {}
+            }
+        }
+        self.give(RingMessage::Marked { image: number, thread, deeds: deeds.to_vec() });
+    }
+
+    /// Hands what the thread has recorded to the observer, and gives the thread an empty segment.
+    fn hand_over_records(&mut self, tid: i32) {
+        let ProgramThread { context, image: number, .. } = self.threads[&tid];
+        let (segment, _, count) = self.image_of(number).written(context);
+        if count == 0 {
+            return;
+        }
+        self.pass_on(tid);
+        let (next, bytes) = match self.binding.is_single() {
+            true => (segment, context::RING_SINGLE_BYTES),
+            false => ((segment + 1) % context::RING_SEGMENTS, context::RING_SEGMENT_BYTES),
+        };
+        self.wait_for(|id| *id == (number, context, next));
+        self.image_of(number).start_segment(context, next, bytes);
+    }
+}

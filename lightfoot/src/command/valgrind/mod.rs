@@ -1,0 +1,275 @@
+//! `lightfoot valgrind`: callgrind and cachegrind for those who already call them.
+//!
+//! The command line, the names of files, the log and the exit status are Valgrind's; what counts is
+//! lightfoot's engine. The same happens where the executable is called `valgrind`. A run is
+//! divided by marks ([`requests`]), which costs no more than running it whole; when it has ended,
+//! its parts become files ([`files`]). **Leaves out** tools that find errors, and calls.
+
+mod files;
+pub(super) mod help;
+mod log;
+mod names;
+mod options;
+mod read;
+mod requests;
+mod settings;
+
+use super::measure::translations;
+use crate::report::parts::Shape;
+use crate::run::engine::{self, exit_signal, exit_status};
+use crate::run::sections::{Recorded, Section, Sections};
+use crate::run::simulation::Simulation;
+use crate::run::tally::{Event, Events};
+use anyhow::{Context, Result};
+use event::Stream;
+use files::{Places, Written};
+use instrument::{Aslr, Children, Command, Exit, Options, Outcome, Process, Threads};
+use machine::Machine;
+use present::exit::{of_error, FAILURE, NOT_FOUND};
+use read::Asked;
+use requests::Requests;
+use rustix::process::{getpid, kill_process, setrlimit, Resource, Rlimit, Signal};
+use settings::{Settings, Tool};
+use simulate::{plan_levels, Geometry, Levels, WriteBacks};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+/// The status of a command line that cannot be run.
+const REFUSED: u8 = 1;
+
+/// Whether the executable is called as Valgrind's command.
+pub fn is_valgrind(program: Option<&OsString>) -> bool {
+    program.is_some_and(|program| settings::is_valgrind(program))
+}
+
+/// Runs a command line of Valgrind, and returns the exit status.
+pub fn valgrind(words: &[OsString]) -> u8 {
+    match answered(words) {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("valgrind: {error:#}");
+            // Valgrind's own failures have status 1, but that of a missing program.
+            match of_error(&error) {
+                NOT_FOUND => NOT_FOUND,
+                _ => REFUSED,
+            }
+        }
+    }
+}
+
+fn answered(words: &[OsString]) -> Result<u8> {
+    let (all, program) = match read::read(words).map_err(anyhow::Error::msg)? {
+        Asked::Version(version) => {
+            present::output::print(&format!("valgrind-{version}\n"))?;
+            return Ok(0);
+        }
+        Asked::Help => {
+            present::output::print(&help::text())?;
+            return Ok(0);
+        }
+        Asked::Options => {
+            present::output::print(&options::table())?;
+            return Ok(0);
+        }
+        Asked::Install(folder) => return install(&folder),
+        Asked::Run(all, program) => (all, program),
+    };
+    let tool = match (all.known_tool(), &all.fallback) {
+        (Ok(tool), _) => tool,
+        (Err(_), Some(path)) => return Err(fall_back(path, words)),
+        (Err(why), None) => anyhow::bail!(why),
+    };
+    let Some((first, arguments)) = program.split_first() else {
+        anyhow::bail!("no program specified");
+    };
+    check_folders(tool, &all)?;
+    let command = Command { program: first.clone(), arguments: arguments.to_vec() };
+    run(tool, &all, &command)
+}
+
+/// Makes a link to this executable under Valgrind's name.
+fn install(folder: &OsStr) -> Result<u8> {
+    let link = Path::new(folder).join("valgrind");
+    let this = std::env::current_exe().context("cannot find this executable")?;
+    if std::fs::read_link(&link).is_ok_and(|known| known == this) {
+        return Ok(0);
+    }
+    std::os::unix::fs::symlink(&this, &link).with_context(|| {
+        format!("cannot link {}: name a folder that exists and has no valgrind", link.display())
+    })?;
+    present::output::print(&format!("{} is lightfoot\n", link.display()))?;
+    Ok(0)
+}
+
+/// Becomes the real valgrind with all options but ours; returns why that is impossible.
+fn fall_back(path: &str, words: &[OsString]) -> anyhow::Error {
+    let ours = |word: &&OsString| !word.as_encoded_bytes().starts_with(b"--fallback=");
+    let error = std::process::Command::new(path).args(words.iter().filter(ours)).exec();
+    anyhow::Error::from(error).context(format!("cannot run {path}"))
+}
+
+/// Refuses names of files in folders that do not exist, before the program runs.
+fn check_folders(tool: Tool, all: &Settings) -> Result<()> {
+    let costs = match tool {
+        Tool::Callgrind => all.callgrind_file.as_deref(),
+        Tool::Cachegrind => all.cachegrind_file.as_deref(),
+        Tool::Nothing => None,
+    };
+    for name in [costs, all.log_file.as_deref()].into_iter().flatten() {
+        let name = names::expanded(name, 0, 1).map_err(anyhow::Error::msg)?;
+        let path = Path::new(&name);
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            anyhow::bail!("cannot write {name}: there is no directory {}", folder.display());
+        }
+        if path.is_dir() {
+            anyhow::bail!("cannot write {name}: it is a directory, give a file");
+        }
+    }
+    Ok(())
+}
+
+/// The caches of a run: those that options describe, and the host's in the places of the others.
+fn caches(all: &Settings) -> [[u64; 3]; 3] {
+    let host = Machine::host();
+    let shape = |cache: Option<&machine::Cache>| {
+        cache
+            .map_or([32 << 10, 8, 64], |cache| [cache.size_bytes, cache.ways.into(), cache.line_bytes.into()])
+    };
+    let of_host = [host.instruction_cache(), host.data_cache(1), host.last_level()].map(shape);
+    std::array::from_fn(|index| all.caches[index].unwrap_or(of_host[index]))
+}
+
+fn levels([instruction, data, last]: [[u64; 3]; 3]) -> Levels {
+    let geometry = |[size, ways, line]: [u64; 3]| Geometry::cache(size, ways as u32, line as u32);
+    Levels::two_level(geometry(instruction), geometry(data), geometry(last))
+}
+
+fn described([size, ways, line]: [u64; 3]) -> String {
+    format!("{size} B, {line} B, {ways}-way associative")
+}
+
+/// What a run found.
+struct Found {
+    outcome: Outcome,
+    sections: Vec<Section>,
+}
+
+fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
+    let caches = all.simulates_caches().then(|| caches(all));
+    let requests = Requests::new(tool, all);
+    let (stream, recorded) = match caches.map(levels) {
+        Some(levels) if tool != Tool::Nothing => {
+            let stream = plan_levels(&levels, WriteBacks::Ignored).stream;
+            let simulation = Simulation::new(&levels, WriteBacks::Ignored)
+                .context("these caches cannot be simulated")?
+                .from_stream(stream);
+            (stream, Recorded::Simulated(Box::new(simulation)))
+        }
+        _ => (Stream::Counts, Recorded::Counted),
+    };
+    let children = if all.trace_children { Children::Followed } else { Children::Released };
+    let translations = translations();
+    let options = Options { aslr: Aslr::Off, stream, children, translations, threads: Threads::Together };
+    let mut observer = Sections::new(recorded);
+    let outcome = engine::run_marked(command, &options, &mut observer, requests.clone())?;
+    let (sections, _) = observer.finish();
+    let unmatched = requests.borrow().unmatched();
+    let status = outcome.exit;
+    let mut found = Found { outcome, sections };
+    for pattern in &unmatched {
+        found.outcome.warnings.push(format!("no function that was loaded matches {pattern}"));
+    }
+    report(tool, all, command, &mut found, (caches, &requests.borrow()))?;
+    if all.strict && !unmatched.is_empty() {
+        anyhow::bail!("no function that was loaded matches {}", unmatched.join(", "));
+    }
+    Ok(end_as(status))
+}
+
+/// Writes the files and the log of each process.
+fn report(
+    tool: Tool,
+    all: &Settings,
+    command: &Command,
+    found: &mut Found,
+    (caches, requests): (Option<[[u64; 3]; 3]>, &Requests),
+) -> Result<()> {
+    let Found { outcome, sections } = found;
+    let places = (tool != Tool::Nothing).then(|| Places::new(&mut outcome.profile, sections, all));
+    let order = if tool == Tool::Cachegrind { Event::CACHEGRIND } else { Event::ALL };
+    let events = if caches.is_some() { order.to_vec() } else { vec![Event::Ir] };
+    let mut number = 0;
+    for (index, process) in outcome.processes.iter().enumerate() {
+        let Some(image) = image_of(process, all) else { continue };
+        if is_skipped(index, &outcome.processes, all) {
+            continue;
+        }
+        number += 1;
+        let words = match index == 0 && process.images.len() < 2 {
+            true => std::iter::once(&command.program).chain(&command.arguments).collect::<Vec<_>>(),
+            false => process.command.iter().collect(),
+        };
+        let words: Vec<_> = words.into_iter().map(|word| word.to_string_lossy()).collect();
+        let text = words.join(" ").replace('\\', "\\\\").replace('\n', "\\n");
+        let mut counted = None;
+        if let Some(places) = &places {
+            let shape = Shape {
+                version: all.version.clone(),
+                pid: process.pid,
+                command: text.clone(),
+                events: events.clone(),
+                caches: caches.map_or_else(Default::default, |caches| caches.map(described)),
+                addresses: all.addresses,
+                lines: all.lines,
+                compressed: all.compress_strings,
+            };
+            let own = sections.iter().filter(|section| section.image == image).collect();
+            let triggers = requests.triggers.get(&image).map_or(&[][..], Vec::as_slice);
+            let written = Written { shape, sections: own, triggers, number };
+            let sum: Events = files::write(&written, (tool, all), (places, &outcome.profile))?;
+            counted = Some((&events[..], sum));
+        }
+        let parent =
+            process.parent.map_or_else(std::process::id, |parent| outcome.processes[parent].pid as u32);
+        let warnings = if index == 0 { &outcome.warnings[..] } else { &[] };
+        let entry = log::Entry { pid: process.pid, parent, command: &text, warnings, counted, number };
+        log::write(&entry, (tool, all))?;
+    }
+    Ok(())
+}
+
+/// The image of a process whose costs are written: the last program that it executed, or the first
+/// where executed programs are not traced.
+fn image_of(process: &Process, all: &Settings) -> Option<u32> {
+    match all.trace_children {
+        true => process.images.last().copied(),
+        false => process.images.first().copied(),
+    }
+}
+
+/// Whether a process, or one that started it, runs a program that is not traced.
+fn is_skipped(index: usize, processes: &[Process], all: &Settings) -> bool {
+    let process = &processes[index];
+    let program = process.command.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+    let matches = |pattern: &String| crate::trace::metric::matches(pattern, &program);
+    index > 0 && all.skipped.iter().any(matches)
+        || process.parent.is_some_and(|parent| is_skipped(parent, processes, all))
+}
+
+/// Ends as the program did: with its status, or by its signal.
+fn end_as(exit: Exit) -> u8 {
+    if let Some(signal) = exit_signal(exit).and_then(Signal::from_named_raw) {
+        // The core would be ours, not the program's.
+        let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        // A handler of the runtime may take the first one.
+        for _ in 0..2 {
+            let _ = kill_process(getpid(), signal);
+        }
+    }
+    match exit {
+        Exit::Code(_) => exit_status(exit),
+        Exit::Signal(_) => exit_status(exit).max(FAILURE),
+    }
+}

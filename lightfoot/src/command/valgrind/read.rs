@@ -1,0 +1,129 @@
+//! Reads a command line in Valgrind's manner, with what files and the environment add to it.
+
+use super::options::{self, Effect};
+use super::settings::Settings;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// What a command line asks for.
+#[derive(Debug)]
+pub(super) enum Asked {
+    /// The version.
+    Version(String),
+    /// Help.
+    Help,
+    /// The table of options.
+    Options,
+    /// Links to this executable in a folder.
+    Install(OsString),
+    /// A run of a program, whose words may be none.
+    Run(Box<Settings>, Vec<OsString>),
+}
+
+/// Reads a command line, behind the options of configuration files and of `$VALGRIND_OPTS`.
+///
+/// # Errors
+/// One sentence for what is not known or not possible.
+pub(super) fn read(words: &[OsString]) -> Result<Asked, String> {
+    let is_option = |word: &&OsString| word.as_encoded_bytes().starts_with(b"-") && *word != "--";
+    let options = words.iter().take_while(is_option).count();
+    let (own, rest) = words.split_at(options);
+    let rest = rest.strip_prefix(&[OsString::from("--")][..]).unwrap_or(rest);
+    let own: Vec<String> = own.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut settings = Settings::default();
+    if !own.iter().any(|word| word == "--command-line-only=yes") {
+        for word in configured() {
+            apply(&mut settings, &word)?;
+        }
+    }
+    for (index, word) in own.iter().enumerate() {
+        match word.as_str() {
+            "--version" => return Ok(Asked::Version(settings.version)),
+            "-h" | "--help" | "--help-debug" | "--help-dyn-options" => return Ok(Asked::Help),
+            "--options" => return Ok(Asked::Options),
+            "--install" => {
+                let folder = own.get(index + 1).map(OsString::from).or_else(|| rest.first().cloned());
+                return folder.map(Asked::Install).ok_or_else(|| {
+                    String::from("--install needs the folder in which the link is to be made")
+                });
+            }
+            word => apply(&mut settings, word)?,
+        }
+    }
+    Ok(Asked::Run(Box::new(settings), rest.to_vec()))
+}
+
+fn apply(all: &mut Settings, word: &str) -> Result<(), String> {
+    let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    let Some(known) = options::find(name) else {
+        let nearest = options::nearest(name).map(|near| format!("; did you mean {near}?"));
+        return Err(format!("Unknown option: {word}{}", nearest.unwrap_or_default()));
+    };
+    match known.effect {
+        Effect::Obeyed(set) => set(all, value).map_err(|why| format!("Bad option: {word}: {why}")),
+        Effect::Same(_) => Ok(()),
+        Effect::Refused(_) if value == "no" => Ok(()),
+        Effect::Refused(why) => Err(format!("option {word} is not possible here: {why}")),
+    }
+}
+
+/// The options in `~/.valgrindrc`, `$VALGRIND_OPTS` and `./.valgrindrc`. A file here that others
+/// can write is not read.
+fn configured() -> Vec<String> {
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    let home = std::env::var_os("HOME").map(|home| read(&Path::new(&home).join(".valgrindrc")));
+    let variable = std::env::var("VALGRIND_OPTS").unwrap_or_default();
+    let here = Path::new(".valgrindrc");
+    let here = if is_trusted(here) { read(here) } else { String::new() };
+    let all = [home.unwrap_or_default(), variable, here].join("\n");
+    let lines = all.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines.flat_map(str::split_whitespace).map(str::to_owned).collect()
+}
+
+fn is_trusted(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let own = rustix::process::geteuid().as_raw();
+    path.metadata().is_ok_and(|about| about.is_file() && about.uid() == own && about.mode() & 0o002 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Asked, String> {
+        super::read(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_first_word_without_a_dash_is_the_program() {
+        let Ok(Asked::Run(settings, program)) =
+            read(&["--tool=callgrind", "--toggle-collect=a::*", "./p", "--tool=x", "--", "-q"])
+        else {
+            panic!()
+        };
+        assert_eq!((settings.tool.as_str(), settings.collects_at_start), ("callgrind", false));
+        assert_eq!(program, ["./p", "--tool=x", "--", "-q"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        assert_eq!(read(&["--tol=none"]).unwrap_err(), "Unknown option: --tol=none; did you mean --tool?");
+        let refused = read(&["--collect-bus=yes"]).unwrap_err();
+        assert!(refused.contains("--collect-bus=yes is not possible here"), "{refused}");
+        assert!(read(&["--collect-bus=no", "x"]).is_ok());
+        for wrong in ["--D1=1", "--D1=32768,8", "--D1=32768,0,64", "--D1=32768,8,65", "--cache-sim=maybe"] {
+            assert!(read(&[wrong, "x"]).unwrap_err().contains(wrong));
+        }
+    }
+
+    #[test]
+    fn caches_are_simulated_where_an_option_describes_one() {
+        let simulates = |words: &[&str]| match read(words) {
+            Ok(Asked::Run(settings, _)) => settings.simulates_caches(),
+            other => panic!("{other:?}"),
+        };
+        assert!(!simulates(&["x"]) && simulates(&["--cache-sim=yes", "x"]));
+        assert!(simulates(&["--D1=32768,8,64", "x"]));
+        assert!(!simulates(&["--D1=32768,8,64", "--cache-sim=no", "x"]));
+    }
+}

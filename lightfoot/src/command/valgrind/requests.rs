@@ -1,0 +1,387 @@
+//! What client requests and marked functions mean to callgrind and cachegrind.
+//!
+//! A thread counts while its image is instrumented and the thread collects. Requests change one or
+//! the other, and make parts. What is not known answers its default, as in Valgrind.
+
+use super::settings::{Settings, Tool};
+use crate::trace::metric::matches;
+use instrument::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, Marker, ProgramMemory};
+use instrument::Module;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::rc::Rc;
+use symbol::{Kind, Listing, Named};
+
+const RUNNING_ON_VALGRIND: u64 = 0x1001;
+const GET_TOOLNAME: u64 = 0x1004;
+const CALLGRIND_DUMP_STATS: u64 = 0x4354_0000;
+const CALLGRIND_ZERO_STATS: u64 = 0x4354_0001;
+const CALLGRIND_TOGGLE_COLLECT: u64 = 0x4354_0002;
+const CALLGRIND_DUMP_STATS_AT: u64 = 0x4354_0003;
+const CALLGRIND_START: u64 = 0x4354_0004;
+const CALLGRIND_STOP: u64 = 0x4354_0005;
+const CACHEGRIND_START: u64 = 0x4347_0000;
+const CACHEGRIND_STOP: u64 = 0x4347_0001;
+
+/// The deeds of a run, as requests and functions ask for them.
+pub(super) struct Requests {
+    tool: Tool,
+    simulates: bool,
+    separate_threads: bool,
+    instruments_at_start: bool,
+    collects_at_start: bool,
+    patterns: Vec<(String, Role)>,
+    /// Which patterns have matched.
+    matched: Vec<bool>,
+    functions: HashMap<u64, Vec<(String, Role)>>,
+    /// By path: the functions that patterns match; `None` for what is no program.
+    listings: HashMap<PathBuf, Option<Rc<WantedIn>>>,
+    images: HashMap<u32, ImageState>,
+    /// By image: why each part was cut off.
+    pub(super) triggers: BTreeMap<u32, Vec<String>>,
+}
+
+/// What happens at a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Toggles,
+    DumpsBefore,
+    DumpsAfter,
+    ZeroesBefore,
+}
+
+/// A function of a file that some patterns match.
+struct Wanted {
+    address: u64,
+    name: String,
+    patterns: Vec<usize>,
+}
+
+/// The functions of a file that patterns match, and all of its names.
+type WantedIn = (Vec<Wanted>, Listing);
+
+/// What the threads of an image do.
+struct ImageState {
+    instruments: bool,
+    /// By number of the thread.
+    collects: BTreeMap<u32, bool>,
+}
+
+impl Requests {
+    pub(super) fn new(tool: Tool, settings: &Settings) -> Rc<RefCell<Requests>> {
+        let roles = [
+            (&settings.toggles, Role::Toggles),
+            (&settings.dump_before, Role::DumpsBefore),
+            (&settings.dump_after, Role::DumpsAfter),
+            (&settings.zero_before, Role::ZeroesBefore),
+        ];
+        let patterns: Vec<(String, Role)> = roles
+            .into_iter()
+            .flat_map(|(patterns, role)| patterns.iter().map(move |pattern| (pattern.clone(), role)))
+            .collect();
+        Rc::new(RefCell::new(Requests {
+            tool,
+            simulates: settings.simulates_caches(),
+            separate_threads: settings.separate_threads,
+            instruments_at_start: settings.instruments_at_start,
+            collects_at_start: settings.collects_at_start,
+            matched: vec![false; patterns.len()],
+            patterns,
+            functions: HashMap::new(),
+            listings: HashMap::new(),
+            images: HashMap::new(),
+            triggers: BTreeMap::new(),
+        }))
+    }
+
+    /// The patterns that matched no function.
+    pub(super) fn unmatched(&self) -> Vec<String> {
+        let patterns = self.patterns.iter().zip(&self.matched);
+        patterns.filter(|(_, matched)| !**matched).map(|((pattern, _), _)| pattern.clone()).collect()
+    }
+
+    /// The functions of a file that patterns match; the file is read once.
+    fn wanted(&mut self, module: &Module) -> Option<Rc<WantedIn>> {
+        if let Some(known) = self.listings.get(&module.path) {
+            return known.clone();
+        }
+        let listing = Listing::read(&module.path);
+        let wanted = listing.map(|listing| {
+            let functions = listing.names.iter().filter(|named| named.kind == Kind::Function);
+            let wanted: Vec<Wanted> = functions.filter_map(|named| self.match_name(named)).collect();
+            Rc::new((wanted, listing))
+        });
+        self.listings.insert(module.path.clone(), wanted.clone());
+        wanted
+    }
+
+    /// The function as a wanted one, if a pattern matches its name.
+    fn match_name(&mut self, named: &Named) -> Option<Wanted> {
+        if !self.patterns.iter().any(|(pattern, _)| may_match(&named.name, pattern)) {
+            return None;
+        }
+        let name = symbol::demangle(&named.name);
+        let numbers = 0..self.patterns.len();
+        let patterns: Vec<usize> = numbers.filter(|&index| matches(&self.patterns[index].0, &name)).collect();
+        patterns.iter().for_each(|&index| self.matched[index] = true);
+        (!patterns.is_empty()).then_some(Wanted { address: named.address, name, patterns })
+    }
+
+    fn state(&mut self, image: u32) -> &mut ImageState {
+        let instruments = self.instruments_at_start;
+        self.images.entry(image).or_insert_with(|| ImageState { instruments, collects: BTreeMap::new() })
+    }
+
+    /// Makes the thread collect or not.
+    fn toggle(&mut self, thread: &MarkedThread) -> Vec<Deed> {
+        let state = self.state(thread.image);
+        let collects = state.collects.entry(thread.thread).or_insert(false);
+        *collects = !*collects;
+        match (state.instruments, *collects) {
+            (false, _) => Vec::new(),
+            (true, true) => vec![Deed::Open(thread.thread)],
+            (true, false) => vec![Deed::Close(thread.thread)],
+        }
+    }
+
+    /// Begins or ends instrumentation of all threads.
+    fn instrument(&mut self, thread: &MarkedThread, instruments: bool) -> Vec<Deed> {
+        let empties = self.tool == Tool::Callgrind;
+        let state = self.state(thread.image);
+        if std::mem::replace(&mut state.instruments, instruments) == instruments {
+            return Vec::new();
+        }
+        let collecting = state.collects.iter().filter(|(_, collects)| **collects).map(|(thread, _)| *thread);
+        let (mut deeds, threads) = (Vec::new(), collecting.collect::<Vec<u32>>());
+        if instruments {
+            deeds.extend([Deed::Work].into_iter().filter(|_| empties));
+            deeds.extend([Deed::Empty].into_iter().filter(|_| empties));
+            deeds.extend(threads.into_iter().map(Deed::Open));
+        } else {
+            deeds.extend(threads.into_iter().map(Deed::Close));
+            deeds.extend([Deed::Rest].into_iter().filter(|_| empties));
+        }
+        deeds
+    }
+
+    /// The threads that a request of `thread` to dump or to zero is about.
+    fn scope(&self, thread: &MarkedThread) -> Option<u32> {
+        self.separate_threads.then_some(thread.thread)
+    }
+
+    fn dump(&mut self, thread: &MarkedThread, trigger: String) -> Vec<Deed> {
+        if self.tool != Tool::Callgrind {
+            return Vec::new();
+        }
+        self.triggers.entry(thread.image).or_default().push(trigger);
+        vec![Deed::Cut(self.scope(thread))]
+    }
+
+    fn request(&mut self, thread: &MarkedThread, words: &[u64; 6], memory: &dyn ProgramMemory) -> Answer {
+        let callgrind = self.tool == Tool::Callgrind;
+        let deeds = match words[0] {
+            RUNNING_ON_VALGRIND => return Answer { value: Some(1), ..Answer::default() },
+            GET_TOOLNAME => {
+                let value = Some(self.tool_name(words, memory));
+                return Answer { value, ..Answer::default() };
+            }
+            CALLGRIND_DUMP_STATS if callgrind => self.dump(thread, "Client Request".into()),
+            CALLGRIND_DUMP_STATS_AT if callgrind => {
+                let text = memory.text(words[1]).unwrap_or_default();
+                self.dump(thread, format!("Client Request: {text}"))
+            }
+            CALLGRIND_ZERO_STATS if callgrind => vec![Deed::Drop(self.scope(thread))],
+            CALLGRIND_TOGGLE_COLLECT if callgrind => self.toggle(thread),
+            CALLGRIND_START if callgrind => self.instrument(thread, true),
+            CALLGRIND_STOP if callgrind => self.instrument(thread, false),
+            CACHEGRIND_START if self.tool == Tool::Cachegrind => self.instrument(thread, true),
+            CACHEGRIND_STOP if self.tool == Tool::Cachegrind => self.instrument(thread, false),
+            _ => return Answer::default(),
+        };
+        // Requests of callgrind and cachegrind answer 0.
+        // Callgrind adds a block up when the next one begins; without a simulation it counts it at
+        // its own beginning, if the thread collects then.
+        let block = match (words[0], callgrind) {
+            (_, false) => MarkedBlock::Before,
+            (CALLGRIND_TOGGLE_COLLECT, true) if !self.simulates => MarkedBlock::Before,
+            _ => MarkedBlock::Behind,
+        };
+        Answer { value: Some(0), deeds, block }
+    }
+
+    /// Writes the tool's name to a buffer of the program; returns the bytes that it needs.
+    fn tool_name(&self, words: &[u64; 6], memory: &dyn ProgramMemory) -> u64 {
+        let name: &[u8] = match self.tool {
+            Tool::Callgrind => b"callgrind\0",
+            Tool::Cachegrind => b"cachegrind\0",
+            Tool::Nothing => b"none\0",
+        };
+        let room = (words[2] as usize).min(name.len());
+        if room > 0 {
+            let mut part = name[..room].to_vec();
+            part[room - 1] = 0;
+            memory.write(words[1], &part);
+        }
+        name.len() as u64
+    }
+
+    fn passes(&mut self, thread: &MarkedThread, function: u64, roles: &[Role]) -> Vec<Deed> {
+        let passed = self.functions.get(&function).cloned().unwrap_or_default();
+        let mut deeds = Vec::new();
+        for &role in roles {
+            for (name, _) in passed.iter().filter(|(_, own)| *own == role).take(1) {
+                deeds.extend(match role {
+                    Role::Toggles => self.toggle(thread),
+                    Role::ZeroesBefore => vec![Deed::Drop(self.scope(thread))],
+                    Role::DumpsBefore => self.dump(thread, format!("--dump-before={name}")),
+                    Role::DumpsAfter => self.dump(thread, format!("--dump-after={name}")),
+                });
+            }
+        }
+        deeds
+    }
+}
+
+impl Marker for Requests {
+    fn setting(&self) -> String {
+        self.patterns.iter().map(|(pattern, _)| pattern.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn entries(&mut self, module: &Module) -> Vec<u64> {
+        if self.patterns.is_empty() || !module.path.is_absolute() {
+            return Vec::new();
+        }
+        let Some(known) = self.wanted(module) else { return Vec::new() };
+        let (wanted, listing) = &*known;
+        let mut entries = Vec::new();
+        for one in wanted.iter() {
+            let Some(entry) = listing.mapped(module, one.address) else { continue };
+            let roles = one.patterns.iter().map(|&index| (one.name.clone(), self.patterns[index].1));
+            self.functions.insert(entry, roles.collect());
+            entries.push(entry);
+        }
+        entries
+    }
+
+    fn starts(&mut self, thread: &MarkedThread, birth: Birth) -> Vec<Deed> {
+        let inherited = match birth {
+            Birth::Forked(maker) => {
+                let states = self.images.values();
+                let known =
+                    states.filter_map(|state| Some((state.instruments, *state.collects.get(&maker)?)));
+                known.last()
+            }
+            Birth::Executed | Birth::Cloned => None,
+        };
+        let (instruments, collects) =
+            inherited.unwrap_or((self.instruments_at_start, self.collects_at_start));
+        let callgrind = self.tool == Tool::Callgrind;
+        let is_first = !self.images.contains_key(&thread.image);
+        let state = self.state(thread.image);
+        if is_first {
+            state.instruments = instruments;
+        }
+        state.collects.insert(thread.thread, collects);
+        match (state.instruments, collects) {
+            (true, true) => vec![Deed::Open(thread.thread)],
+            (false, _) if is_first && callgrind => vec![Deed::Rest],
+            _ => Vec::new(),
+        }
+    }
+
+    fn reached(&mut self, thread: &MarkedThread, mark: &Mark, memory: &dyn ProgramMemory) -> Answer {
+        let deeds = match mark {
+            Mark::Request { words, .. } => return self.request(thread, words, memory),
+            Mark::Enters(function) => {
+                let roles = [Role::ZeroesBefore, Role::DumpsBefore, Role::Toggles];
+                self.passes(thread, *function, &roles)
+            }
+            Mark::Leaves(function) => self.passes(thread, *function, &[Role::Toggles, Role::DumpsAfter]),
+            Mark::RegionOpens(_) | Mark::RegionCloses(_) => Vec::new(),
+        };
+        Answer { deeds, ..Answer::default() }
+    }
+}
+
+/// A quick test that excludes most names of a symbol table: whether the demangled name of `symbol`
+/// can match `pattern`. Mangled names contain identifiers unchanged.
+fn may_match(symbol: &str, pattern: &str) -> bool {
+    let head = pattern.split(['(', '<', '{', '[', ' ', '~']).next().unwrap_or(pattern);
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    head.contains("operator") || head.split(|c| !plain(c)).all(|part| symbol.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoMemory;
+
+    impl ProgramMemory for NoMemory {
+        fn read(&self, _: u64, _: &mut [u8]) -> usize {
+            0
+        }
+        fn write(&self, _: u64, _: &[u8]) -> usize {
+            0
+        }
+    }
+
+    fn thread(image: u32, number: u32) -> MarkedThread {
+        MarkedThread { image, thread: number, pid: 0 }
+    }
+
+    fn requests(settings: Settings) -> Rc<RefCell<Requests>> {
+        Requests::new(Tool::Callgrind, &settings)
+    }
+
+    fn ask(requests: &Rc<RefCell<Requests>>, number: u32, code: u64) -> Answer {
+        let mark = Mark::Request { words: [code, 0, 0, 0, 0, 0], default: 7 };
+        requests.borrow_mut().reached(&thread(0, number), &mark, &NoMemory)
+    }
+
+    #[test]
+    fn what_is_known_is_answered_and_the_rest_has_its_default() {
+        let all = requests(Settings::default());
+        assert_eq!(all.borrow_mut().starts(&thread(0, 0), Birth::Executed), [Deed::Open(0)]);
+        assert_eq!(ask(&all, 0, RUNNING_ON_VALGRIND).value, Some(1));
+        for unknown in [0x1101, 0x1301, 0x4d43_0000, CACHEGRIND_START, 0xffff_ffff_ffff] {
+            assert_eq!(ask(&all, 0, unknown), Answer::default());
+        }
+    }
+
+    #[test]
+    fn threads_collect_by_themselves_and_are_instrumented_together() {
+        let all = requests(Settings { collects_at_start: false, ..Settings::default() });
+        for number in [0, 1] {
+            let birth = if number == 0 { Birth::Executed } else { Birth::Cloned };
+            assert!(all.borrow_mut().starts(&thread(0, number), birth).is_empty());
+        }
+        assert_eq!(ask(&all, 1, CALLGRIND_TOGGLE_COLLECT).deeds, [Deed::Open(1)]);
+        assert_eq!(ask(&all, 0, CALLGRIND_STOP).deeds, [Deed::Close(1), Deed::Rest]);
+        assert!(ask(&all, 0, CALLGRIND_STOP).deeds.is_empty(), "it has stopped already");
+        assert!(ask(&all, 0, CALLGRIND_TOGGLE_COLLECT).deeds.is_empty());
+        let started = [Deed::Work, Deed::Empty, Deed::Open(0), Deed::Open(1)];
+        assert_eq!(ask(&all, 1, CALLGRIND_START).deeds, started);
+        assert_eq!(ask(&all, 1, CALLGRIND_DUMP_STATS).deeds, [Deed::Cut(None)]);
+        assert_eq!(all.borrow().triggers[&0], ["Client Request"]);
+    }
+
+    #[test]
+    fn a_forked_thread_goes_on_as_its_maker() {
+        let all = requests(Settings { collects_at_start: false, ..Settings::default() });
+        all.borrow_mut().starts(&thread(0, 0), Birth::Executed);
+        ask(&all, 0, CALLGRIND_TOGGLE_COLLECT);
+        assert_eq!(all.borrow_mut().starts(&thread(1, 1), Birth::Forked(0)), [Deed::Open(1)]);
+        assert!(all.borrow_mut().starts(&thread(2, 2), Birth::Executed).is_empty());
+    }
+
+    #[test]
+    fn names_of_symbols_are_excluded_early_and_never_wrongly() {
+        let symbol = "_ZN5bench22__gungraun_wrapper_mod4sort17h0123456789abcdefE";
+        assert!(may_match(symbol, "*::__gungraun_wrapper_mod::*"));
+        assert!(matches("*::__gungraun_wrapper_mod::*", &symbol::demangle(symbol)));
+        assert!(!may_match("_ZN5bench4sortE", "*::__gungraun_wrapper_mod::*"));
+        assert!(may_match("_ZN1a1b4wrapEi", "a::b::wr*(int)") && may_match("main", "*"));
+    }
+}

@@ -1,0 +1,193 @@
+//! What a command line in Valgrind's manner asks for.
+
+use crate::cli::Rep;
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// The version that is claimed unless the caller sets another one.
+const VERSION: &str = "3.26.0";
+
+/// A tool of Valgrind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tool {
+    /// Instructions and misses by function and line, in parts.
+    Callgrind,
+    /// Instructions and misses by function and line.
+    Cachegrind,
+    /// The program and nothing else.
+    Nothing,
+}
+
+/// Everything that options set.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) tool: String,
+    pub(super) trace_children: bool,
+    pub(super) skipped: Vec<String>,
+    pub(super) log_file: Option<String>,
+    pub(super) quiet: bool,
+    pub(super) command_line_only: bool,
+    pub(super) callgrind_file: Option<String>,
+    pub(super) cachegrind_file: Option<String>,
+    pub(super) lines: bool,
+    pub(super) addresses: bool,
+    pub(super) compress_strings: bool,
+    pub(super) combine_dumps: bool,
+    pub(super) separate_threads: bool,
+    pub(super) dump_before: Vec<String>,
+    pub(super) dump_after: Vec<String>,
+    pub(super) zero_before: Vec<String>,
+    pub(super) toggles: Vec<String>,
+    pub(super) instruments_at_start: bool,
+    pub(super) collects_at_start: bool,
+    /// Whether caches are simulated, if an option said so.
+    pub(super) simulates: Option<bool>,
+    /// Size, ways and bytes of a line of the caches I1, D1 and LL, if options gave them.
+    pub(super) caches: [Option<[u64; 3]>; 3],
+    pub(super) rep: Rep,
+    pub(super) strict: bool,
+    pub(super) version: String,
+    pub(super) fallback: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            tool: "memcheck".into(),
+            trace_children: false,
+            skipped: Vec::new(),
+            log_file: None,
+            quiet: false,
+            command_line_only: false,
+            callgrind_file: None,
+            cachegrind_file: None,
+            lines: true,
+            addresses: false,
+            compress_strings: true,
+            combine_dumps: false,
+            separate_threads: false,
+            dump_before: Vec::new(),
+            dump_after: Vec::new(),
+            zero_before: Vec::new(),
+            toggles: Vec::new(),
+            instruments_at_start: true,
+            collects_at_start: true,
+            simulates: None,
+            caches: [None; 3],
+            rep: Rep::Valgrind,
+            strict: false,
+            version: VERSION.into(),
+            fallback: None,
+        }
+    }
+}
+
+impl Settings {
+    /// The tool; an error says which ones there are.
+    pub(super) fn known_tool(&self) -> Result<Tool, String> {
+        match self.tool.as_str() {
+            "callgrind" => Ok(Tool::Callgrind),
+            "cachegrind" => Ok(Tool::Cachegrind),
+            "none" => Ok(Tool::Nothing),
+            other => Err(format!(
+                "lightfoot is no {other}: it is callgrind, cachegrind and none; name the real valgrind with \
+                 --fallback=PATH for other tools"
+            )),
+        }
+    }
+
+    /// Whether the tool simulates caches.
+    pub(super) fn simulates_caches(&self) -> bool {
+        self.simulates.unwrap_or_else(|| self.caches.iter().any(Option::is_some))
+    }
+}
+
+/// Notes the tool's name.
+pub(super) fn tool(all: &mut Settings, value: &str) -> Result<(), String> {
+    all.tool = value.to_owned();
+    Ok(())
+}
+
+/// Makes the log empty.
+pub(super) fn quiet(all: &mut Settings, _value: &str) -> Result<(), String> {
+    all.quiet = true;
+    Ok(())
+}
+
+/// Reads yes or no.
+pub(super) fn yes_no(to: &mut bool, value: &str) -> Result<(), String> {
+    *to = match value {
+        "yes" => true,
+        "no" => false,
+        _ => return Err("expected yes or no".into()),
+    };
+    Ok(())
+}
+
+/// Reads yes or no, where it also matters whether it was said.
+pub(super) fn choice(to: &mut Option<bool>, value: &str) -> Result<(), String> {
+    yes_no(to.get_or_insert(false), value)
+}
+
+/// Notes a text that is not empty.
+pub(super) fn text(to: &mut Option<String>, value: &str) -> Result<(), String> {
+    if value.is_empty() {
+        return Err("expected a name behind =".into());
+    }
+    *to = Some(value.to_owned());
+    Ok(())
+}
+
+/// Adds the elements of a list with commas.
+pub(super) fn list(to: &mut Vec<String>, value: &str) -> Result<(), String> {
+    to.extend(value.split(',').filter(|word| !word.is_empty()).map(str::to_owned));
+    Ok(())
+}
+
+/// Adds a pattern of functions.
+pub(super) fn function(to: &mut Vec<String>, value: &str) -> Result<(), String> {
+    if value.is_empty() {
+        return Err("expected the name of a function, in which * and ? stand for others".into());
+    }
+    to.push(value.to_owned());
+    Ok(())
+}
+
+/// Adds a pattern of functions that collect; nothing else does from then on.
+pub(super) fn toggle(all: &mut Settings, value: &str) -> Result<(), String> {
+    all.collects_at_start = false;
+    function(&mut all.toggles, value)
+}
+
+/// Reads how repeated string instructions count.
+pub(super) fn rep(all: &mut Settings, value: &str) -> Result<(), String> {
+    all.rep = <Rep as clap::ValueEnum>::from_str(value, false)
+        .map_err(|_| String::from("expected once, iterations or valgrind"))?;
+    Ok(())
+}
+
+/// Reads a version such as `3.26.0`.
+pub(super) fn version(to: &mut String, value: &str) -> Result<(), String> {
+    if !value.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err("expected a number such as 3.26.0".into());
+    }
+    *to = value.to_owned();
+    Ok(())
+}
+
+/// Reads the size, ways and bytes of a line of a cache.
+pub(super) fn cache(all: &mut Settings, number: usize, value: &str) -> Result<(), String> {
+    let expected = || String::from("expected SIZE,WAYS,LINE in bytes, such as 32768,8,64");
+    let numbers: Vec<u64> = value.split(',').map_while(|number| number.parse().ok()).collect();
+    let [size, ways, line]: [u64; 3] = numbers.try_into().map_err(|_| expected())?;
+    if ways == 0 || !line.is_power_of_two() || !(16..=4096).contains(&line) || size < ways * line {
+        return Err(expected());
+    }
+    all.caches[number] = Some([size, ways, line]);
+    Ok(())
+}
+
+/// Whether a name is that of Valgrind's command.
+pub(super) fn is_valgrind(program: &OsStr) -> bool {
+    Path::new(program).file_name().is_some_and(|name| name == "valgrind")
+}
