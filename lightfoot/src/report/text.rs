@@ -169,7 +169,7 @@ fn remark(report: &Report, metric: &Metric) -> String {
 
 /// How far estimates of cycles were off, as text beside one.
 fn known_error() -> String {
-    format!("  (± {KNOWN_ERROR_PERCENT:.0} % in the median of small kernels)")
+    format!("  (about ± {KNOWN_ERROR_PERCENT:.0} % in loops, too low elsewhere)")
 }
 
 fn timing(report: &Report) -> String {

@@ -36,7 +36,7 @@ use step::Step;
 
 /// The middle of the errors of estimates, in percent, against the times of those kernels of
 /// `lightfoot study cycles` that nothing was fitted to.
-pub const KNOWN_ERROR_PERCENT: f64 = 16.0;
+pub const KNOWN_ERROR_PERCENT: f64 = 15.0;
 
 /// A loop hands values on if another iteration follows so probably; else it is the way around an
 /// inner loop, whose own iterations are the ones that count.
