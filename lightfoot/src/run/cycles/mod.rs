@@ -7,7 +7,7 @@
 //!
 //! A run has counted everything that is needed: executions and directions of blocks, misses of
 //! sites, mispredicted branches. The rest is read from the code of the hot blocks, once, when the
-//! run has ended. [`graph`] finds the loop of each block, [`flow`] the dependences in it, [`stall`]
+//! run has ended. `graph` finds the loop of each block, `flow` the dependences in it, `stall`
 //! what misses cost beside the base. **Units.** Cycles of one core that has everything to itself.
 //! **Leaves out** what LIMITS.md lists under estimated cycles.
 
