@@ -125,17 +125,19 @@ impl Watcher {
                 continue;
             }
             let tasks = self.tasks();
+            // Very many threads stay where they are once they are spread.
+            if judge.place == Place::Spread && tasks.len() > TASKS_MAX {
+                judge.asked = 0;
+                continue;
+            }
+            // All processes with threads may have ended; another one may follow.
             let busy = match tasks.len() {
-                0 => return,
-                1..=TASKS_MAX => tasks.iter().filter(|(pid, tid)| is_busy(*pid, *tid)).count(),
+                0..=TASKS_MAX => tasks.iter().filter(|(pid, tid)| is_busy(*pid, *tid)).count(),
                 many => many,
             };
             if let Some(place) = judge.look(busy, stops) {
                 let set = if place == Place::Gathered { &self.cores.host } else { &self.cores.all };
                 tasks.iter().map(|task| task.1).chain([self.host]).for_each(|tid| set.apply(tid));
-            }
-            if tasks.len() > TASKS_MAX && judge.place == Place::Spread {
-                return;
             }
         }
     }
@@ -200,6 +202,18 @@ mod tests {
         assert_eq!(judge.look(2, 3), Some(Place::Spread));
         assert_eq!([judge.look(2, 3), judge.look(2, 1000)], [None; 2]);
         assert_eq!(judge.look(2, 1000), Some(Place::Gathered));
+    }
+
+    #[test]
+    fn a_watcher_outlives_the_processes_that_it_watches() {
+        let all = Processors::of(0).expect("this process has a mask");
+        let gathering = Gathering::begin(i32::MAX, Cores { all, host: all, observer: all });
+        std::thread::sleep(20 * TICK);
+        let processes = gathering.shared.processes.lock().unwrap().clone();
+        assert!(processes.is_empty(), "it has looked: no process has the number {}", i32::MAX);
+        assert!(gathering.watcher.as_ref().is_some_and(|watcher| !watcher.is_finished()));
+        gathering.add(ptrace::own_pid());
+        assert_eq!(*gathering.shared.processes.lock().unwrap(), [ptrace::own_pid()]);
     }
 
     #[test]
