@@ -8,12 +8,12 @@
 //! that it ran, so that viewers show which process a cost belongs to. Source: the Valgrind manual,
 //! "Callgrind Format Specification".
 
+use super::abbreviation::{Abbreviations, Kind};
 use super::cachegrind::{columns, command, costs, is_something, machine};
 use super::detail::{Call, Detail, Function, Part};
 use super::measurement::Report;
 use super::metric::Metric;
 use present::terminal::printable;
-use std::collections::HashMap;
 use std::fmt::Write;
 use symbol::UNKNOWN;
 
@@ -27,8 +27,7 @@ pub fn show(report: &Report, detail: &Detail) -> String {
     let _ = writeln!(out, "cmd: {}\npart: 1\n\ndesc: {}", command(report), machine(report));
     let _ = writeln!(out, "\npositions: line\nevents: {}", events.join(" "));
     let _ = writeln!(out, "summary:{}\n", costs(&columns, &report.totals));
-    let mut writer =
-        Writer { detail, columns: &columns, names: HashMap::new(), numbers: HashMap::new(), out };
+    let mut writer = Writer { detail, columns: &columns, names: Abbreviations::new(), out };
     for function in &detail.functions {
         writer.function(function);
     }
@@ -41,37 +40,16 @@ pub fn show(report: &Report, detail: &Detail) -> String {
     out
 }
 
-/// A kind of abbreviated names; each kind has its own numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
-    Object,
-    File,
-    Function,
-}
-
 struct Writer<'a> {
     detail: &'a Detail,
     columns: &'a Columns,
-    names: HashMap<(Kind, &'a str), usize>,
-    /// The names that have numbers, by kind.
-    numbers: HashMap<Kind, usize>,
+    names: Abbreviations<&'a str>,
     out: String,
 }
 
 impl<'a> Writer<'a> {
-    /// `(7) name` the first time, `(7)` from then on.
-    fn name(&mut self, kind: Kind, name: &'a str) -> String {
-        if let Some(number) = self.names.get(&(kind, name)) {
-            return format!("({number})");
-        }
-        let number = self.numbers.entry(kind).or_default();
-        *number += 1;
-        self.names.insert((kind, name), *number);
-        format!("({number}) {}", printable(name))
-    }
-
     fn line(&mut self, key: &str, kind: Kind, name: &'a str) {
-        let name = self.name(kind, name);
+        let name = self.names.name(kind, name, &printable(name));
         let _ = writeln!(self.out, "{key}={name}");
     }
 

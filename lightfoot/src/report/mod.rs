@@ -6,6 +6,7 @@
 //! never 0. Readers of schema 1 stay compatible: fields may be added, but a field is renamed or
 //! removed only with a new schema number.
 
+mod abbreviation;
 pub mod cachegrind;
 pub mod callgrind;
 pub mod csv;

@@ -6,9 +6,10 @@
 //! takes. **Leaves out** calls. Source: the Valgrind manual, "Callgrind Format Specification" and
 //! "Cachegrind: the output file format".
 
+use super::abbreviation::{Abbreviations, Kind};
 use crate::run::tally::{Event, Events};
 use present::terminal::printable;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The place of costs. The address is 0 where lines suffice.
@@ -112,7 +113,7 @@ pub fn callgrind(shape: &Shape, head: &PartHead, is_first: bool, costs: &Costs, 
     let mut summary = total;
     summary.add(&head.aside);
     let _ = writeln!(out, "summary: {}\n\n", values(&shape.events, &summary));
-    let mut writer = Writer { shape, names, numbers: HashMap::new(), numbered: HashMap::new(), out };
+    let mut writer = Writer { shape, names, abbreviations: Abbreviations::new(), out };
     writer.body(costs);
     let mut out = writer.out;
     let _ = writeln!(out, "\ntotals: {}", values(&shape.events, &total));
@@ -127,20 +128,11 @@ fn values(events: &[Event], costs: &Events) -> String {
     events.iter().map(|&event| costs.get(event).to_string()).collect::<Vec<_>>().join(" ")
 }
 
-/// A kind of abbreviated names; each kind has its own numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
-    Object,
-    File,
-    Function,
-}
-
 struct Writer<'a> {
     shape: &'a Shape,
     names: &'a Names,
-    numbers: HashMap<(Kind, usize), usize>,
-    /// The names that have numbers, by kind.
-    numbered: HashMap<Kind, usize>,
+    /// By index into the names of each kind.
+    abbreviations: Abbreviations<usize>,
     out: String,
 }
 
@@ -153,18 +145,11 @@ impl Writer<'_> {
             Kind::Function => &self.names.functions,
         };
         let name = printable(&names[index]);
-        if !self.shape.compressed {
-            let _ = writeln!(self.out, "{key}={name}");
-            return;
-        }
-        if let Some(number) = self.numbers.get(&(kind, index)) {
-            let _ = writeln!(self.out, "{key}=({number})");
-            return;
-        }
-        let number = self.numbered.entry(kind).or_default();
-        *number += 1;
-        self.numbers.insert((kind, index), *number);
-        let _ = writeln!(self.out, "{key}=({number}) {name}");
+        let name = match self.shape.compressed {
+            true => self.abbreviations.name(kind, index, &name),
+            false => name.into(),
+        };
+        let _ = writeln!(self.out, "{key}={name}");
     }
 
     fn body(&mut self, costs: &Costs) {
