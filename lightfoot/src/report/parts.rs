@@ -147,7 +147,7 @@ impl Writer<'_> {
         let name = printable(&names[index]);
         let name = match self.shape.compressed {
             true => self.abbreviations.name(kind, index, &name),
-            false => name.into(),
+            false => name,
         };
         let _ = writeln!(self.out, "{key}={name}");
     }
