@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
 use crate::host::affinity::{self, Binding};
 use crate::host::ring::{self, Consumer};
+use crate::host::shown::Shown;
 use crate::host::{Host, Marking, Observing, OBSERVER_FAILED};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::mark::SharedMarker;
@@ -119,6 +120,7 @@ pub(crate) fn run_instrumented(
         }
         host.instrumenter = instrumenter;
         host.per_thread = threads;
+        host.shown = Shown::new(options.machine);
         host.probes = probes;
         host.marking = marker.map(Marking::new);
         let ended = host.control();

@@ -21,7 +21,7 @@
 use super::state::Host;
 use super::task::ProgramThread;
 use super::task::{Boundary, Signal, StepOutcome, FAULT_ADDRESS};
-use crate::code::fragment::{EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
+use crate::code::fragment::{EXIT_INSTRUCTION, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::image::StopPlace;
 use crate::target::layout::context;
@@ -326,9 +326,9 @@ impl Host<'_> {
         if memory::read_target(tid, registers.rip.wrapping_sub(1), &mut byte) != 1 || byte[0] != 0xcc {
             return;
         }
-        // A special system call is answered when the thread runs on: the host sets the thread back
+        // A special system call or instruction is answered when the thread runs on: the host sets the thread back
         // before the `int3`, where it stops again.
-        if exit == EXIT_SYSTEM_CALL {
+        if exit == EXIT_SYSTEM_CALL || exit == EXIT_INSTRUCTION {
             return ptrace::set_registers(tid, &ptrace::Registers { rip: registers.rip - 1, ..registers });
         }
         self.image_mut(tid).write32(context, context::EXIT, 0);

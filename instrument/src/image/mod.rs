@@ -52,11 +52,20 @@ pub(crate) mod number {
     pub(crate) const SIGRETURN: u64 = 15;
     pub(crate) const MREMAP: u64 = 25;
     pub(crate) const CLONE: u64 = 56;
+    pub(crate) const GETTIMEOFDAY: u64 = 96;
+    pub(crate) const GETRUSAGE: u64 = 98;
+    pub(crate) const SYSINFO: u64 = 99;
+    pub(crate) const TIMES: u64 = 100;
     pub(crate) const PTRACE: u64 = 101;
     pub(crate) const ARCH_PRCTL: u64 = 158;
+    pub(crate) const TIME: u64 = 201;
     pub(crate) const SET_AFFINITY: u64 = 203;
     pub(crate) const GET_AFFINITY: u64 = 204;
+    pub(crate) const CLOCK_GETTIME: u64 = 228;
+    pub(crate) const CLOCK_GETRES: u64 = 229;
     pub(crate) const OPENAT: u64 = 257;
+    pub(crate) const GETCPU: u64 = 309;
+    pub(crate) const GETRANDOM: u64 = 318;
     pub(crate) const RSEQ: u64 = 334;
     pub(crate) const PKEY_MPROTECT: u64 = 329;
     pub(crate) const CLONE3: u64 = 435;
@@ -79,6 +88,11 @@ pub(crate) mod number {
     ];
     /// Calls that stop if children are counted, because the host already traces the children.
     pub(crate) const OF_TRACERS: [u64; 1] = [PTRACE];
+    /// Calls that stop if a processor is declared.
+    pub(crate) const OF_PROCESSORS: [u64; 1] = [GETCPU];
+    /// Calls that stop if a run is to repeat exactly.
+    pub(crate) const OF_REPEATING: [u64; 8] =
+        [CLOCK_GETTIME, CLOCK_GETRES, GETTIMEOFDAY, TIME, TIMES, GETRUSAGE, SYSINFO, GETRANDOM];
     /// Calls that stop while the program is bound to one processor, because a file may show that.
     pub(crate) const OPENS: [u64; 3] = [OPEN, OPENAT, OPENAT2];
 }
@@ -185,6 +199,7 @@ impl Image {
         let mut image = Image::empty(self.maps.of_child(pid), number, stream, place, evidence)?;
         image.translator.cautious_fragments = CAUTIOUS_FRAGMENTS;
         image.translator.watch = self.translator.watch.clone();
+        image.translator.set_answered(self.translator.answered());
         image.replace_inherited(pid, context)?;
         Ok(image)
     }
@@ -258,6 +273,7 @@ impl Image {
             stream: &translator.stream,
             layout: &translator.cache.layout,
             marks: translator.watch.setting(),
+            answered: translator.answered().setting(),
         };
         let Some(mut kept) = KeptTranslations::of(kept_in, &origin) else { return };
         kept.restore(translator, &mut self.maps);

@@ -228,6 +228,21 @@ pub struct Tool {
     pub program: Vec<OsString>,
 }
 
+/// The machine that a program is shown.
+#[derive(Debug, Args)]
+pub struct ShownMachine {
+    /// Show the program this processor: x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-server,
+    /// valgrind (as Valgrind shows it) or host (the machine's own, alone). The instructions that
+    /// the program picks are then equal on every machine
+    #[arg(long, value_name = "NAME")]
+    pub virtual_cpu: Option<String>,
+    /// Show the program clocks, random bytes and a machine that are equal in every run, so that
+    /// its counts are, too; what differs nevertheless is named. With --virtual-cpu they are equal
+    /// on other machines
+    #[arg(long)]
+    pub repeatable: bool,
+}
+
 /// Options of every command that runs a program.
 #[derive(Debug, Args)]
 pub struct Run {
@@ -245,8 +260,10 @@ pub struct Run {
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
     /// Leave address randomisation on (runs then no longer repeat exactly)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "repeatable")]
     pub aslr: bool,
+    #[command(flatten)]
+    pub shown: ShownMachine,
     /// Count the processes that the program starts as well, and those that they start: one report
     /// for each, and their sum. Processes that the program leaves behind are counted while they
     /// work, for at most ten seconds and until they have waited for a second; then they continue

@@ -2,7 +2,7 @@
 
 use super::complaint::complain;
 use super::thread::{self, OfThread};
-use crate::cli::{By, Rep, Run, Shape};
+use crate::cli::{By, Rep, Run, Shape, ShownMachine};
 use crate::report::curve::{Curve, Touched};
 use crate::report::cycles::Cycles;
 use crate::report::detail::{Detail, Part, PartLines};
@@ -21,6 +21,7 @@ use crate::run::tally::{tally, Attribution, Counts, Grain, Part as RegionPart, T
 use anyhow::Result;
 use event::Stream;
 use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
+use instrument::virtual_machine::{Processor, Repeats, VirtualMachine};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::number;
 use present::output::Destination;
@@ -45,6 +46,8 @@ pub(super) struct Prepared<'a> {
     by: Vec<By>,
     sort: Option<&'static Metric>,
     order: Order,
+    /// The machine that the program is shown.
+    machine: VirtualMachine,
 }
 
 /// All results of a run.
@@ -172,7 +175,16 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
     };
     let destination = Destination::new(run.output.as_deref())?;
     let command = Command { program: run.program[0].clone(), arguments: run.program[1..].to_vec() };
-    Ok(Prepared { run, command, destination, by: distinct(&run.by), sort, order })
+    let machine = virtual_machine(&run.shown)?;
+    Ok(Prepared { run, command, destination, by: distinct(&run.by), sort, order, machine })
+}
+
+/// The machine that the options describe.
+fn virtual_machine(shown: &ShownMachine) -> Result<VirtualMachine> {
+    let named = |name: &String| Processor::named(name).map_err(engine::failure);
+    let processor = shown.virtual_cpu.as_ref().map(named).transpose()?;
+    let repeats = if shown.repeatable { Repeats::Exactly } else { Repeats::AsNatively };
+    Ok(VirtualMachine { processor, repeats })
 }
 
 /// The keys in the order of the command line, each once.
@@ -205,7 +217,7 @@ impl Prepared<'_> {
         let aslr = if self.run.aslr { Aslr::On } else { Aslr::Off };
         let translations = if self.run.no_translation_cache { None } else { translations() };
         let threads = if self.by_thread() { Threads::Apart } else { Threads::Together };
-        Options { aslr, stream, children, translations, threads }
+        Options { aslr, stream, children, translations, threads, machine: self.machine }
     }
 
     /// The images of the run, if the report tells processes apart; `hierarchy` is simulated.
