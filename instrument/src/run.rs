@@ -73,7 +73,7 @@ pub(crate) fn run_instrumented(
     check_address_space()?;
     let mut addresses_repeat = options.aslr == Aslr::Off;
     let started = Instant::now();
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = options.machine.warning().into_iter().collect();
     let pid = match spawn(&path, command, options)? {
         Spawn::Started { pid, fixed_addresses } => {
             if !fixed_addresses {
@@ -120,7 +120,7 @@ pub(crate) fn run_instrumented(
         }
         host.instrumenter = instrumenter;
         host.per_thread = threads;
-        host.shown = Shown::new(options.machine);
+        host.shown = Shown::new(options.machine, pid);
         host.probes = probes;
         host.marking = marker.map(Marking::new);
         let ended = host.control();

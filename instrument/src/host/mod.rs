@@ -102,6 +102,7 @@ impl Host<'_> {
             return Err(failure);
         }
         self.name_released();
+        self.name_open();
         let exit = self.exit.ok_or_else(|| {
             let why = "the program is gone, and the kernel has not reported how it ended";
             Error::new(ErrorKind::System, why)
@@ -150,6 +151,9 @@ impl Host<'_> {
 
     /// Answers a stop of thread `tid`.
     pub(crate) fn answer(&mut self, tid: i32, what: Wait) {
+        if self.waited(tid, what) {
+            return;
+        }
         match what {
             Wait::Exited(code) => self.ended(tid, Exit::Code(code)),
             Wait::Signaled(signal) => self.ended(tid, Exit::Signal(signal)),

@@ -133,6 +133,7 @@ impl Host<'_> {
                 // From now on two threads of one image run at the same time.
                 if birth != CloneKind::Suspending {
                     self.gather(process);
+                    self.threads_are_open();
                     self.image_of(image).translator.cache.parallel = true;
                 }
             }

@@ -180,7 +180,7 @@ impl Host<'_> {
     }
 
     /// Bit mask of the signals that have handlers.
-    fn caught(&mut self, tid: i32) -> u64 {
+    pub(crate) fn caught(&mut self, tid: i32) -> u64 {
         let process = self.thread(tid).process;
         // For SIGTRAP the kernel's state may be wrong, because a stop of the engine resets the
         // action.

@@ -43,6 +43,9 @@ impl Host<'_> {
         if self.answers_checker(tid, &registers) {
             return;
         }
+        if self.waits_shown(tid, &registers) || self.takes_shown_numbers(tid, &registers) {
+            return;
+        }
         if let Some(result) = self.shown_result(tid, &registers) {
             return self.skip(tid, registers, result);
         }

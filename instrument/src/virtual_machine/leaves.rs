@@ -94,7 +94,7 @@ impl Leaves {
     }
 
     /// Whether the answers declare a feature.
-    pub(crate) fn declare(&self, feature: &Feature) -> bool {
+    pub(super) fn declare(&self, feature: &Feature) -> bool {
         self.answer(feature.leaf.0, feature.leaf.1)[feature.register as usize] >> feature.bit & 1 != 0
     }
 

@@ -39,6 +39,24 @@ pub struct VirtualMachine {
     pub processor: Option<&'static Processor>,
     /// Whether the run is to repeat exactly.
     pub repeats: Repeats,
+    /// Where the stack of a run that repeats begins.
+    pub layout: Layout,
+}
+
+/// A place of the stack's beginning, by a number: 0 is the usual one, others are spread over sixteen
+/// pages at random. Natively the environment's length decides it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout(pub u32);
+
+impl Layout {
+    /// How much lower than usual the stack begins.
+    pub(crate) fn shift_bytes(self) -> u64 {
+        const PLACES: u64 = 4096;
+        if self.0 == 0 {
+            return 0;
+        }
+        16 * (1 + random::Random::numbered(self.0.into()).word() % (PLACES - 1))
+    }
 }
 
 impl VirtualMachine {
@@ -49,6 +67,22 @@ impl VirtualMachine {
             (None, Repeats::Exactly) => Some(Processor::host().leaves()),
             (None, Repeats::AsNatively) => None,
         }
+    }
+
+    /// The variables that the environment has beyond the caller's; `None` if it is the caller's.
+    pub(crate) fn environment(&self) -> Option<Vec<(&'static str, String)>> {
+        let is_valgrinds = self.processor.is_some_and(Processor::is_valgrinds);
+        is_valgrinds.then(valgrind::environment)
+    }
+
+    /// What a report must say about the machine that is shown.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let lacks = self.environment()?.iter().all(|(name, _)| *name != valgrind::PRELOAD);
+        lacks.then(|| {
+            "Valgrind is not installed here, and its library that programs load first is not either: the loader executes \
+             fewer instructions than under Valgrind"
+                .into()
+        })
     }
 
     /// The instructions that the host answers.
@@ -123,7 +157,7 @@ mod tests {
         let answered = VirtualMachine { processor, ..VirtualMachine::default() }.answered();
         assert!(answered.has(Mnemonic::Cpuid) && !answered.has(Mnemonic::Rdtsc));
         assert!(!answered.has(Mnemonic::Xsave), "the host's states are its own");
-        let exact = VirtualMachine { processor: None, repeats: Repeats::Exactly }.answered();
+        let exact = VirtualMachine { repeats: Repeats::Exactly, ..VirtualMachine::default() }.answered();
         assert!(exact.has(Mnemonic::Cpuid) && exact.has(Mnemonic::Rdrand));
         assert_ne!(exact.setting(), answered.setting());
     }

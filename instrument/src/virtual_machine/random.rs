@@ -19,6 +19,11 @@ impl Default for Random {
 }
 
 impl Random {
+    /// The generator with this number.
+    pub(crate) fn numbered(number: u64) -> Random {
+        Random { state: SEED ^ number }
+    }
+
     /// The next 64 bits.
     pub(crate) fn word(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,7 +1,9 @@
 //! The processor that Valgrind 3.19 shows a program of 64 bits on a machine with AVX2: recorded by a
-//! program that asked for every leaf under it.
+//! program that asked for every leaf under it. With it comes the environment that Valgrind gives to
+//! programs.
 
 use super::leaves::{Leaves, Row, Sub};
+use std::path::Path;
 
 const ROWS: &[Row] = &[
     (0, Sub::Any, [0xd, 0x756e_6547, 0x6c65_746e, 0x4965_6e69]),
@@ -40,4 +42,43 @@ const UNKNOWN: [u32; 4] = [7, 0x340, 0x340, 0];
 /// Its answers.
 pub(super) fn leaves() -> Leaves {
     Leaves::Table(ROWS.to_vec(), UNKNOWN)
+}
+
+/// The variable that names libraries which a program loads first.
+pub(super) const PRELOAD: &str = "LD_PRELOAD";
+/// Folders in which distributions keep Valgrind's library.
+const FOLDERS: [&str; 4] = [
+    "/usr/libexec/valgrind",
+    "/usr/lib/x86_64-linux-gnu/valgrind",
+    "/usr/lib64/valgrind",
+    "/usr/lib/valgrind",
+];
+/// The library that Valgrind makes every program load first.
+const LIBRARY: &str = "vgpreload_core-amd64-linux.so";
+/// The folder that Debian's script puts behind the paths of libraries.
+const DEBUG: &str = "/usr/lib/debug";
+
+/// The variables that Valgrind sets. Its library is left out where Valgrind is not installed.
+pub(super) fn environment() -> Vec<(&'static str, String)> {
+    let behind = |name: &str, value: &str, between: char| match std::env::var(name) {
+        Ok(own) if !own.is_empty() => format!("{own}{between}{value}"),
+        _ => value.into(),
+    };
+    let mut variables = vec![("GLIBCPP_FORCE_NEW", "1".into()), ("GLIBCXX_FORCE_NEW", "1".into())];
+    variables.push(("LD_LIBRARY_PATH", behind("LD_LIBRARY_PATH", DEBUG, ':')));
+    let own = std::env::var("VALGRIND_LIB").ok();
+    let mut folders = own.iter().map(String::as_str).chain(FOLDERS);
+    let library = folders.find_map(|folder| {
+        let path = Path::new(folder).join(LIBRARY);
+        path.exists().then(|| path.display().to_string())
+    });
+    if let Some(library) = library {
+        // Valgrind's library stands first.
+        let all = match std::env::var(PRELOAD) {
+            Ok(others) if !others.is_empty() => format!("{library}:{others}"),
+            _ => library,
+        };
+        variables.push((PRELOAD, all));
+    }
+    variables
 }

@@ -262,6 +262,7 @@ pub struct Run {
     /// Leave address randomisation on (runs then no longer repeat exactly)
     #[arg(long, conflicts_with = "repeatable")]
     pub aslr: bool,
+    /// The machine that the program is shown.
     #[command(flatten)]
     pub shown: ShownMachine,
     /// Count the processes that the program starts as well, and those that they start: one report

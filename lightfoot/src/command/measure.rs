@@ -184,7 +184,7 @@ fn virtual_machine(shown: &ShownMachine) -> Result<VirtualMachine> {
     let named = |name: &String| Processor::named(name).map_err(engine::failure);
     let processor = shown.virtual_cpu.as_ref().map(named).transpose()?;
     let repeats = if shown.repeatable { Repeats::Exactly } else { Repeats::AsNatively };
-    Ok(VirtualMachine { processor, repeats })
+    Ok(VirtualMachine { processor, repeats, ..VirtualMachine::default() })
 }
 
 /// The keys in the order of the command line, each once.

@@ -1,5 +1,6 @@
 //! System calls that read clocks, random bytes or facts about the machine.
 
+use super::open::Open;
 use crate::host::state::Host;
 use crate::image::number;
 use crate::target::memory;
@@ -65,6 +66,19 @@ impl Host<'_> {
                 Some(write_words(tid, registers.rsi, &usage))
             }
             number::SYSINFO => Some(write_bytes(tid, registers.rdi, &files::system_information())),
+            number::READ | number::PREAD if self.is_random(tid, registers.rdi) => {
+                Some(self.random_bytes(tid, registers.rsi, registers.rdx))
+            }
+            number::READV if self.is_random(tid, registers.rdi) => self.random_vector(tid, registers),
+            number::ALARM | number::SETITIMER | number::TIMER_SETTIME | number::TIMERFD_SETTIME => {
+                self.shown.leave_open(Open::Timer);
+                None
+            }
+            number::CONNECT | number::BIND => {
+                self.notes_network(tid, registers.rsi);
+                None
+            }
+            call @ (number::GETPID | number::GETTID | number::GETPPID) => self.shown_number(tid, call),
             number::GETRANDOM => Some(self.random_bytes(tid, registers.rdi, registers.rsi)),
             _ => None,
         }
@@ -96,9 +110,38 @@ impl Host<'_> {
         done as i64
     }
 
+    /// Whether a descriptor is a file of random bytes.
+    fn is_random(&self, tid: i32, descriptor: u64) -> bool {
+        let path = std::fs::read_link(format!("/proc/{tid}/fd/{}", descriptor as i32));
+        path.is_ok_and(|path| is_random_file(path.as_os_str().as_encoded_bytes()))
+    }
+
+    /// Fills the first buffer of a vector; the program reads on for the others.
+    fn random_vector(&mut self, tid: i32, registers: &Registers) -> Option<i64> {
+        let mut first = [0u8; 16];
+        let got = memory::read_target(tid, registers.rsi, &mut first) == first.len();
+        if !got || registers.rdx == 0 {
+            return None;
+        }
+        let word = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("eight bytes"));
+        Some(self.random_bytes(tid, word(&first[..8]), word(&first[8..])))
+    }
+
+    /// Notes that the program uses the network, if the address at `at` is one of it.
+    fn notes_network(&mut self, tid: i32, at: u64) {
+        const LOCAL: u16 = libc::AF_UNIX as u16;
+        const KERNEL: u16 = libc::AF_NETLINK as u16;
+        let mut family = [0u8; 2];
+        let got = memory::read_target(tid, at, &mut family);
+        if got == family.len() && ![LOCAL, KERNEL].contains(&u16::from_le_bytes(family)) {
+            self.shown.leave_open(Open::Socket);
+        }
+    }
+
     /// Answers `sched_getaffinity` of a thread of the run: the first processor alone.
     fn shown_affinity(&self, tid: i32, registers: &Registers) -> Option<i64> {
-        let own = registers.rdi == 0 || self.threads.contains_key(&(registers.rdi as i32));
+        let task = self.real_number(registers.rdi).unwrap_or(registers.rdi) as i32;
+        let own = task == 0 || self.threads.contains_key(&task);
         if !own || registers.rsi < MASK_BYTES || !registers.rsi.is_multiple_of(8) {
             return None;
         }
@@ -114,6 +157,11 @@ impl Host<'_> {
         }
         result
     }
+}
+
+/// Whether a path is that of a file of random bytes.
+pub(super) fn is_random_file(path: &[u8]) -> bool {
+    matches!(path, b"/dev/urandom" | b"/dev/random")
 }
 
 /// Writes into the program; returns 0 or the error.

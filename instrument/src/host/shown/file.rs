@@ -5,14 +5,13 @@
 //! stands in the program's context for as long as the call takes. **Leaves out** systems without
 //! `/proc`, where the program opens its own path.
 
+use super::call::is_random_file;
 use crate::host::state::Host;
 use crate::host::system_call::NOP_BYTES;
-use crate::host::task::StepOutcome;
+use crate::image::number;
 use crate::target::layout::{context, CONTEXTS};
 use crate::target::memory;
-use crate::target::ptrace;
 use crate::target::ptrace::Registers;
-use crate::target::signal_mask;
 use crate::virtual_machine::files::{self, Shown};
 use std::fs::File;
 
@@ -41,7 +40,12 @@ impl Host<'_> {
         let mut bytes = [0u8; PATH_BYTES];
         let got = memory::read_target(tid, path, &mut bytes);
         let Some(end) = bytes[..got].iter().position(|&byte| byte == 0) else { return false };
-        let Some(shown) = self.shown_path(&bytes[..end]) else { return false };
+        if self.shown.repeats() && is_random_file(&bytes[..end]) && !self.shown.reads_random {
+            self.shown.reads_random = true;
+            self.images.values().for_each(|image| image.stop_before(&number::READS));
+        }
+        let path_of_task = if self.shown.repeats() { self.real_path(&bytes[..end]) } else { None };
+        let Some(shown) = path_of_task.or_else(|| self.shown_path(&bytes[..end])) else { return false };
         // This part of the context is free at stops; it has 64 bytes.
         let context = self.threads[&tid].context;
         let at = CONTEXTS + context as u64 * context::BYTES + u64::from(context::VECTOR);
@@ -50,28 +54,14 @@ impl Host<'_> {
         if shown.len() > PATH_BYTES || memory::write_target(tid, at, &shown) != shown.len() {
             return false;
         }
-        self.call_with_path(tid, registers, path, at);
-        true
-    }
-
-    /// Makes the system call with the path at `at` in place of the one at `path`.
-    fn call_with_path(&mut self, tid: i32, registers: &Registers, path: u64, at: u64) {
-        let swapped = |from, to, all: Registers| Registers {
-            rdi: if all.rdi == from { to } else { all.rdi },
-            rsi: if all.rsi == from { to } else { all.rsi },
-            ..all
+        let swapped = |word: u64| if word == path { at } else { word };
+        let made = Registers {
+            rip: registers.rip + NOP_BYTES,
+            rdi: swapped(registers.rdi),
+            rsi: swapped(registers.rsi),
+            ..*registers
         };
-        let before = Registers { rip: registers.rip + NOP_BYTES, ..swapped(path, at, *registers) };
-        ptrace::set_registers(tid, &before);
-        let mask = signal_mask::block(tid);
-        let stepped = self.step(tid, 0);
-        if let Some(now) = ptrace::registers(tid) {
-            ptrace::set_registers(tid, &swapped(at, path, now));
-        }
-        signal_mask::unblock(tid, mask);
-        match stepped {
-            StepOutcome::Done => self.go_on(tid),
-            other => self.not_made(tid, *registers, other),
-        }
+        self.make_instead(tid, registers, &made);
+        true
     }
 }

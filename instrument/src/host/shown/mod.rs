@@ -11,15 +11,20 @@
 mod call;
 mod file;
 mod instruction;
+mod open;
 mod start_block;
+mod task;
+mod wait;
 
 use super::state::Host;
+use open::Open;
 use crate::image::{number, Image, Opens};
 use crate::virtual_machine::clock::Clock;
 use crate::virtual_machine::leaves::Leaves;
 use crate::virtual_machine::random::Random;
 use crate::virtual_machine::{Answered, Processor, Repeats, VirtualMachine};
 use std::collections::HashMap;
+use wait::Waiting;
 
 /// The shown machine, and the state of its clocks and generators.
 #[derive(Default)]
@@ -33,12 +38,21 @@ pub(crate) struct Shown {
     generators: HashMap<i32, Random>,
     /// Files that are shown in place of the system's, by what they show.
     files: file::Files,
+    /// Whether the program has opened a file of random bytes.
+    reads_random: bool,
+    /// Threads that wait in a system call, at whose end the host acts.
+    waiting: HashMap<i32, Waiting>,
+    /// Threads of the first process in the order of their births.
+    numbers: Vec<i32>,
+    /// What may differ from run to run.
+    open: Vec<Open>,
 }
 
 impl Shown {
-    /// Shows the run's first process `machine`.
-    pub(crate) fn new(machine: VirtualMachine) -> Shown {
-        Shown { machine, leaves: machine.leaves(), answered: machine.answered(), ..Shown::default() }
+    /// Shows `machine` to the run whose first process is `root`.
+    pub(crate) fn new(machine: VirtualMachine, root: i32) -> Shown {
+        let (leaves, answered) = (machine.leaves(), machine.answered());
+        Shown { machine, leaves, answered, numbers: vec![root], ..Shown::default() }
     }
 
     /// Whether the run is to repeat exactly.
@@ -70,6 +84,9 @@ impl Shown {
         if !self.repeats() {
             return;
         }
+        if self.numbers.first() == Some(&process) {
+            self.numbers.push(new);
+        }
         let random = self.generator(maker).child();
         self.generators.insert(new, random);
         if process != makers_process {
@@ -80,6 +97,9 @@ impl Shown {
 
     /// Forgets a task that has ended.
     pub(crate) fn gone(&mut self, tid: i32) {
+        self.waiting.remove(&tid);
+        // The number of a thread that has ended names no other one.
+        self.numbers.iter_mut().skip(1).filter(|own| **own == tid).for_each(|own| *own = -1);
         self.generators.remove(&tid);
         self.clocks.remove(&tid);
     }
@@ -93,6 +113,10 @@ impl Host<'_> {
         }
         if self.shown.repeats() {
             image.stop_before(&number::OF_REPEATING);
+            image.stop_before(&number::OF_TASKS);
+            if self.shown.reads_random {
+                image.stop_before(&number::READS);
+            }
         }
     }
 

@@ -4,9 +4,10 @@
 //! is. The vdso reads clocks without a system call, so a run that repeats does not show it: the C
 //! library then makes the calls.
 
+use super::open::Open;
 use crate::host::state::Host;
 use crate::target::auxiliary::{Change, Key, StartBlock};
-use crate::target::{memory, ptrace};
+use crate::target::ptrace::{self, Registers};
 use crate::virtual_machine::leaves::Leaves;
 
 /// The bytes that a signal's frame needs at least, on a processor with AVX-512.
@@ -21,15 +22,8 @@ impl Host<'_> {
         let hides_vdso = self.shown.repeats() || self.shown.is_valgrinds();
         let is_valgrinds = self.shown.is_valgrinds();
         let Some(registers) = ptrace::registers(pid) else { return };
-        let block = StartBlock::read(pid, registers.rsp);
-        if self.shown.repeats() {
-            let mut bytes = [0u8; 16];
-            self.shown.generator(pid).fill(&mut bytes);
-            if let Some(at) = block.value(Key::RANDOM) {
-                memory::write_target(pid, at, &bytes);
-            }
-        }
-        block.change(|key, _| match key {
+        let Some(mut block) = StartBlock::read(pid, registers.rsp) else { return };
+        block.change(|key| match key {
             Key::SYSINFO_EHDR if hides_vdso => Change::Remove,
             Key::HWCAP2 | Key::RSEQ_FEATURE_SIZE | Key::RSEQ_ALIGN | Key::MINSIGSTKSZ if is_valgrinds => {
                 Change::Remove
@@ -39,5 +33,15 @@ impl Host<'_> {
             Key::MINSIGSTKSZ if !is_host => Change::To(FRAME_BYTES),
             _ => Change::Nothing,
         });
+        if !self.shown.repeats() {
+            block.write_in_place();
+            return;
+        }
+        let mut random = [0u8; 16];
+        self.shown.generator(pid).fill(&mut random);
+        match block.rebuild(random, self.shown.machine.layout.shift_bytes()) {
+            Some(rsp) => ptrace::set_registers(pid, &Registers { rsp, ..registers }),
+            None => self.shown.leave_open(Open::StartBlock),
+        }
     }
 }
