@@ -208,6 +208,11 @@ fn rows(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| String::from("expected 0 or more"))
 }
 
+/// A number of layouts.
+fn layouts(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|count| (2..=1000).contains(count)).ok_or("expected 2 to 1000".into())
+}
+
 /// A share such as 2% or 0.5.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
@@ -241,6 +246,10 @@ pub struct ShownMachine {
     /// on other machines
     #[arg(long)]
     pub repeatable: bool,
+    /// Run the program K times, each time with its stack at another place, as environments of other
+    /// lengths move it natively, and report median and spread of every event; implies --repeatable
+    #[arg(long, value_name = "K", value_parser = layouts, conflicts_with_all = ["compare_native", "aslr"])]
+    pub layouts: Option<u32>,
 }
 
 /// Options of every command that runs a program.

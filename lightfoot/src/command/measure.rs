@@ -6,6 +6,7 @@ use crate::cli::{By, Rep, Run, Shape, ShownMachine};
 use crate::report::curve::{Curve, Touched};
 use crate::report::cycles::Cycles;
 use crate::report::detail::{Detail, Part, PartLines};
+use crate::report::layouts;
 use crate::report::{group, html, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
 use crate::run::block_order::branch::Predicted;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
@@ -21,11 +22,12 @@ use crate::run::tally::{tally, Attribution, Counts, Grain, Part as RegionPart, T
 use anyhow::Result;
 use event::Stream;
 use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
-use instrument::virtual_machine::{Processor, Repeats, VirtualMachine};
+use instrument::virtual_machine::{Layout, Processor, Repeats, VirtualMachine};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::number;
 use present::output::Destination;
 use present::terminal::Page;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use symbol::Symbolizer;
@@ -47,7 +49,7 @@ pub(super) struct Prepared<'a> {
     sort: Option<&'static Metric>,
     order: Order,
     /// The machine that the program is shown.
-    machine: VirtualMachine,
+    machine: Cell<VirtualMachine>,
 }
 
 /// All results of a run.
@@ -175,7 +177,7 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
     };
     let destination = Destination::new(run.output.as_deref())?;
     let command = Command { program: run.program[0].clone(), arguments: run.program[1..].to_vec() };
-    let machine = virtual_machine(&run.shown)?;
+    let machine = Cell::new(virtual_machine(&run.shown)?);
     Ok(Prepared { run, command, destination, by: distinct(&run.by), sort, order, machine })
 }
 
@@ -183,7 +185,7 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
 fn virtual_machine(shown: &ShownMachine) -> Result<VirtualMachine> {
     let named = |name: &String| Processor::named(name).map_err(engine::failure);
     let processor = shown.virtual_cpu.as_ref().map(named).transpose()?;
-    let repeats = if shown.repeatable { Repeats::Exactly } else { Repeats::AsNatively };
+    let repeats = if shown.repeatable || shown.layouts.is_some() { Repeats::Exactly } else { Repeats::AsNatively };
     Ok(VirtualMachine { processor, repeats, ..VirtualMachine::default() })
 }
 
@@ -217,7 +219,7 @@ impl Prepared<'_> {
         let aslr = if self.run.aslr { Aslr::On } else { Aslr::Off };
         let translations = if self.run.no_translation_cache { None } else { translations() };
         let threads = if self.by_thread() { Threads::Apart } else { Threads::Together };
-        Options { aslr, stream, children, translations, threads, machine: self.machine }
+        Options { aslr, stream, children, translations, threads, machine: self.machine.get() }
     }
 
     /// The images of the run, if the report tells processes apart; `hierarchy` is simulated.
@@ -298,13 +300,31 @@ impl Prepared<'_> {
         Ok((outcome, found))
     }
 
-    /// Makes the report, writes it, and returns the exit status.
+    /// Measures once, or once in each layout; makes the report of the first run, writes it, and
+    /// returns the exit status.
+    ///
+    /// # Errors
+    /// The errors of `measure` and of [`Prepared::finish`].
+    pub(super) fn finish_layouts<'h>(&self, measure: impl Fn() -> Result<Measured<'h>>) -> Result<u8> {
+        let first = measure()?;
+        let count = self.run.shown.layouts.unwrap_or(1);
+        let mut others = Vec::new();
+        for number in 1..count {
+            self.machine.set(VirtualMachine { layout: Layout(number), ..self.machine.get() });
+            others.push(self.report(measure()?).totals);
+        }
+        self.finish(first, &others)
+    }
+
+    /// Makes the report, writes it, and returns the exit status. `others` are the totals of runs in
+    /// other layouts.
     ///
     /// # Errors
     /// If the region to count was never entered; the report is written nevertheless.
-    pub(super) fn finish(&self, measured: Measured<'_>) -> Result<u8> {
+    fn finish(&self, measured: Measured<'_>, others: &[Counts]) -> Result<u8> {
         let never_opened = measured.followed.never_opened;
-        let report = self.report(measured);
+        let mut report = self.report(measured);
+        report.layouts = layouts::spreads(&report, others);
         let page = match self.destination {
             Destination::Stderr => Page::of_stderr(),
             _ => Page::PLAIN,
@@ -490,6 +510,7 @@ fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
         order: Order::Own,
         detail: None,
         processes: None,
+        layouts: None,
     }
 }
 
