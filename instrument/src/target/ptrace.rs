@@ -346,9 +346,7 @@ pub(crate) fn spawn(path: &CString, argv: &[CString], birth: &Birth) -> Result<S
                 libc::setrlimit(libc::RLIMIT_STACK, &limits);
             }
             match &environment {
-                Some(environment) => {
-                    libc::execve(path.as_ptr(), pointers.as_ptr(), environment.as_ptr())
-                }
+                Some(environment) => libc::execve(path.as_ptr(), pointers.as_ptr(), environment.as_ptr()),
                 None => libc::execv(path.as_ptr(), pointers.as_ptr()),
             };
             let error = *libc::__errno_location();

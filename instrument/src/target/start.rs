@@ -31,9 +31,8 @@ pub(crate) fn spawn(path: &Path, command: &Command, options: &Options) -> Result
 /// This process's environment, in which `variables` have other values.
 fn environment(variables: &[(&str, String)]) -> Vec<CString> {
     let is_other = |name: &OsStr| variables.iter().all(|(changed, _)| name != *changed);
-    let joined = |name: &OsStr, value: &OsStr| {
-        CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
-    };
+    let joined =
+        |name: &OsStr, value: &OsStr| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok();
     let kept = std::env::vars_os().filter(|(name, _)| is_other(name));
     let kept = kept.filter_map(|(name, value)| joined(&name, &value));
     let new = variables.iter().filter_map(|(name, value)| joined(name.as_ref(), value.as_ref()));

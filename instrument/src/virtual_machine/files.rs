@@ -101,7 +101,10 @@ mod tests {
         let leaves = Processor::named("x86-64-v2").unwrap().leaves();
         let text = text(shown(b"/proc/cpuinfo", Repeats::AsNatively).unwrap(), &leaves);
         assert_eq!(text.matches("processor\t").count(), 1);
-        assert!(text.contains("GenuineIntel") && text.contains(" sse4_2") && !text.contains(" avx"), "{text}");
+        assert!(
+            text.contains("GenuineIntel") && text.contains(" sse4_2") && !text.contains(" avx"),
+            "{text}"
+        );
         assert_eq!(shown(b"/proc/meminfo", Repeats::AsNatively), None);
         assert_eq!(shown(b"/proc/cpuinfo2", Repeats::Exactly), None);
         assert_eq!(system_information().len(), 112);

@@ -231,10 +231,9 @@ fn state_rows(states: u64) -> impl Iterator<Item = Row> {
 /// The bytes of an area with these components.
 fn area_bytes(states: u64) -> u32 {
     const LEGACY_BYTES: u32 = 512 + 64;
-    state_rows(states).map(|(_, _, [size, offset, ..])| size + offset).fold(
-        if states == 0 { 0 } else { LEGACY_BYTES },
-        u32::max,
-    )
+    state_rows(states)
+        .map(|(_, _, [size, offset, ..])| size + offset)
+        .fold(if states == 0 { 0 } else { LEGACY_BYTES }, u32::max)
 }
 
 #[cfg(test)]

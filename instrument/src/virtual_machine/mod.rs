@@ -114,11 +114,9 @@ impl Answered {
     pub(crate) fn has(&self, mnemonic: Mnemonic) -> bool {
         match mnemonic {
             Mnemonic::Cpuid | Mnemonic::Xgetbv => self.processor,
-            Mnemonic::Rdtsc
-            | Mnemonic::Rdtscp
-            | Mnemonic::Rdpid
-            | Mnemonic::Rdrand
-            | Mnemonic::Rdseed => self.repeats,
+            Mnemonic::Rdtsc | Mnemonic::Rdtscp | Mnemonic::Rdpid | Mnemonic::Rdrand | Mnemonic::Rdseed => {
+                self.repeats
+            }
             _ => self.states.is_some() && handles_states(mnemonic),
         }
     }

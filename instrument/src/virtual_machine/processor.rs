@@ -43,8 +43,7 @@ const SMALL: &[Cache] =
 const LARGE: &[Cache] =
     &[data(1, 32 * KB, 8), instructions(1, 32 * KB, 8), both(2, MB, 16), both(3, 16 * MB, 16)];
 /// Beyond its level: what Intel's Haswell has and C libraries ask for.
-const HASWELL: &[&str] =
-    &["pclmulqdq", "aes", "rdrand", "erms", "fsgsbase", "xsaveopt", "rdtscp"];
+const HASWELL: &[&str] = &["pclmulqdq", "aes", "rdrand", "erms", "fsgsbase", "xsaveopt", "rdtscp"];
 /// Beyond Haswell: what Intel's Skylake servers have.
 const SKYLAKE: &[&str] = &["rdseed", "adx", "clflushopt", "clwb", "3dnowprefetch", "xsavec", "xgetbv1"];
 
@@ -105,11 +104,7 @@ pub static PROCESSORS: &[Processor] = &[
         about: "the one that Valgrind shows on machines with AVX2, with Valgrind's environment",
         answers: Answers::Recorded(valgrind::leaves),
     },
-    Processor {
-        name: "host",
-        about: "the machine's own, as a single processor",
-        answers: Answers::Host,
-    },
+    Processor { name: "host", about: "the machine's own, as a single processor", answers: Answers::Host },
 ];
 
 impl Processor {

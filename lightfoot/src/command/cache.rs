@@ -43,11 +43,7 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
     prepared.finish_layouts(|| measured(options, &prepared, &hierarchy))
 }
 
-fn measured<'h>(
-    options: &Cache,
-    prepared: &Prepared<'_>,
-    hierarchy: &'h Hierarchy,
-) -> Result<Measured<'h>> {
+fn measured<'h>(options: &Cache, prepared: &Prepared<'_>, hierarchy: &'h Hierarchy) -> Result<Measured<'h>> {
     let plan = Plan::new(options, hierarchy)?;
     let Ran { mut outcome, counts, images, threads, predicted, curve, records, followed } =
         simulate(options, prepared, hierarchy, &plan)?;

@@ -22,8 +22,8 @@ use crate::run::sections::{Recorded, Sections};
 use crate::run::tally::{tally, Attribution, Counts, Grain, Part as RegionPart, Tally};
 use anyhow::Result;
 use event::Stream;
-use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
 use instrument::virtual_machine::{Layout, Processor, Repeats, VirtualMachine};
+use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::output::Destination;
 use present::terminal::Page;
@@ -181,7 +181,8 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
 fn virtual_machine(shown: &ShownMachine) -> Result<VirtualMachine> {
     let named = |name: &String| Processor::named(name).map_err(engine::failure);
     let processor = shown.virtual_cpu.as_ref().map(named).transpose()?;
-    let repeats = if shown.repeatable || shown.layouts.is_some() { Repeats::Exactly } else { Repeats::AsNatively };
+    let repeats =
+        if shown.repeatable || shown.layouts.is_some() { Repeats::Exactly } else { Repeats::AsNatively };
     Ok(VirtualMachine { processor, repeats, ..VirtualMachine::default() })
 }
 

@@ -83,7 +83,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "outcome",
             "mark",
             "profile",
-            "evidence",
+            "evidence virtual_machine",
             "error lib",
         ],
     ),

@@ -17,12 +17,12 @@ mod task;
 mod wait;
 
 use super::state::Host;
-use open::Open;
 use crate::image::{number, Image, Opens};
 use crate::virtual_machine::clock::Clock;
 use crate::virtual_machine::leaves::Leaves;
 use crate::virtual_machine::random::Random;
 use crate::virtual_machine::{Answered, Processor, Repeats, VirtualMachine};
+use open::Open;
 use std::collections::HashMap;
 use wait::Waiting;
 

@@ -85,8 +85,7 @@ impl Host<'_> {
                 TimeIn::R10 => made.r10 = at,
             }
         }
-        let waiting =
-            Waiting { before: *registers, nanoseconds: wanted.nanoseconds, phase: Phase::Before };
+        let waiting = Waiting { before: *registers, nanoseconds: wanted.nanoseconds, phase: Phase::Before };
         self.shown.waiting.insert(tid, waiting);
         ptrace::set_registers(tid, &made);
         ptrace::to_system_call(tid, 0);
