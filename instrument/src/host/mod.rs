@@ -346,6 +346,7 @@ impl Host<'_> {
             self.image_of(image).kept.iter_mut().for_each(|kept| kept.ended_by(signal));
         }
         self.gone(tid);
+        self.leaves_turns(tid);
         self.check_ended(tid);
         self.died(tid, exit);
         if tid == self.root {

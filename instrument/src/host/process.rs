@@ -128,6 +128,9 @@ impl Host<'_> {
                 if checks {
                     self.begins_check(new, image);
                 }
+                if birth == CloneKind::ProgramThread {
+                    self.begin_turns(tid);
+                }
                 self.adopt(new, process, image);
                 self.hide_trap_mask(tid);
                 // From now on two threads of one image run at the same time.
@@ -229,6 +232,9 @@ impl Host<'_> {
     /// the counts of its old image are final.
     pub(crate) fn executed(&mut self, tid: i32) {
         let former = ptrace::event_message(tid) as i32;
+        if tid == self.root {
+            self.end_turns();
+        }
         // A blocked signal stays blocked across an exec, and the kernel may not know of the bit
         // that the host hides.
         if self.hides_trap(former) {
@@ -348,7 +354,7 @@ impl Host<'_> {
         registers.gs_base = layout::CONTEXTS + context as u64 * context::BYTES;
         ptrace::set_registers(tid, &registers);
         self.redirect(tid);
-        if !self.check_refusal(tid) {
+        if !self.check_refusal(tid) && !self.waits_for_turn(tid) {
             ptrace::resume(tid, 0);
         }
     }

@@ -137,6 +137,9 @@ impl Host<'_> {
     /// building of a handler's frame, or a group stop, ptrace accepts no signal. One step leads to
     /// a stop that accepts one.
     pub(crate) fn go_on(&mut self, tid: i32) {
+        if self.waits_for_turn(tid) {
+            return;
+        }
         let Some(signal) = self.next_held(tid) else { return ptrace::resume(tid, 0) };
         let mask = block(tid);
         let stepped = self.step_answered(tid);

@@ -43,11 +43,11 @@ impl Host<'_> {
         if self.answers_checker(tid, &registers) {
             return;
         }
-        if self.waits_shown(tid, &registers) || self.takes_shown_numbers(tid, &registers) {
-            return;
-        }
         if let Some(result) = self.shown_result(tid, &registers) {
             return self.skip(tid, registers, result);
+        }
+        if self.waits_shown(tid, &registers) || self.takes_shown_numbers(tid, &registers) {
+            return;
         }
         match registers.rax & 0xffff_ffff {
             number::SIGACTION => return self.set_handler(tid, registers),

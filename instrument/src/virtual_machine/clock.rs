@@ -40,9 +40,14 @@ impl Clock {
         self.elapsed_ns
     }
 
-    /// Lets time pass.
-    pub(crate) fn pass(&mut self, nanoseconds: u64) {
-        self.elapsed_ns = self.elapsed_ns.saturating_add(nanoseconds);
+    /// Nanoseconds since the run began, without a reading.
+    pub(crate) fn now(&self) -> u64 {
+        self.elapsed_ns
+    }
+
+    /// Lets time pass until a deadline, if that lies ahead.
+    pub(crate) fn reach(&mut self, deadline_ns: u64) {
+        self.elapsed_ns = self.elapsed_ns.max(deadline_ns);
     }
 
     /// Nanoseconds from now until a time of a clock, without reading it.
@@ -88,7 +93,8 @@ mod tests {
         let mut clock = Clock::default();
         assert_eq!(clock.read(libc::CLOCK_MONOTONIC), Some((100_000, 1_000)));
         assert_eq!(clock.read(libc::CLOCK_REALTIME), Some((1_893_456_000, 2_000)));
-        clock.pass(3 * NS);
+        clock.reach(clock.now() + 3 * NS);
+        clock.reach(0);
         assert_eq!(clock.read(libc::CLOCK_PROCESS_CPUTIME_ID), Some((3, 3_000)));
         assert_eq!(clock.read(99), None);
         assert_eq!(clock.until(libc::CLOCK_MONOTONIC, (100_004, 3_000)), Some(NS));

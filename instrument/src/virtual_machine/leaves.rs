@@ -144,7 +144,7 @@ impl Description {
         let text = |bytes: &[u8]| u32::from_le_bytes(std::array::from_fn(|index| bytes[index]));
         let mut rows: Vec<Row> = vec![
             (0, Sub::Any, [LEAF_MAX, text(&VENDOR[..4]), text(&VENDOR[8..]), text(&VENDOR[4..8])]),
-            (1, Sub::Any, [self.signature, 1 << 16 | LINE_BYTES / 8 << 8, 0, 0]),
+            (1, Sub::Any, [self.signature, 1 << 16 | (LINE_BYTES / 8) << 8, 0, 0]),
             // All caches are in leaf 4; lines are fetched in pairs.
             (2, Sub::Any, [0x00fe_ff01, 0xf0, 0, 0]),
             (3, Sub::Any, [0; 4]),

@@ -39,8 +39,20 @@ pub struct VirtualMachine {
     pub processor: Option<&'static Processor>,
     /// Whether the run is to repeat exactly.
     pub repeats: Repeats,
+    /// The order of threads in a run that repeats.
+    pub threads: ThreadOrder,
     /// Where the stack of a run that repeats begins.
     pub layout: Layout,
+}
+
+/// The order of threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThreadOrder {
+    /// They run at the same time.
+    #[default]
+    AsNatively,
+    /// Those of the program run one at a time; a turn ends where a thread may wait.
+    OneAtATime,
 }
 
 /// A place of the stack's beginning, by a number: 0 is the usual one, others are spread over sixteen

@@ -246,6 +246,11 @@ pub struct ShownMachine {
     /// on other machines
     #[arg(long)]
     pub repeatable: bool,
+    /// With --repeatable: run the program's threads one at a time, so that their order is equal in
+    /// every run. A turn ends where a thread may wait; a program whose threads wait for each other
+    /// without system calls comes to no end
+    #[arg(long, requires = "repeatable")]
+    pub turns: bool,
     /// Run the program K times, each time with its stack at another place, as environments of other
     /// lengths move it natively, and report median and spread of every event; implies --repeatable
     #[arg(long, value_name = "K", value_parser = layouts, conflicts_with_all = ["compare_native", "aslr"])]

@@ -22,7 +22,7 @@ use crate::run::sections::{Recorded, Sections};
 use crate::run::tally::{tally, Attribution, Counts, Grain, Part as RegionPart, Tally};
 use anyhow::Result;
 use event::Stream;
-use instrument::virtual_machine::{Layout, Processor, Repeats, VirtualMachine};
+use instrument::virtual_machine::{Layout, Processor, Repeats, ThreadOrder, VirtualMachine};
 use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::output::Destination;
@@ -183,7 +183,8 @@ fn virtual_machine(shown: &ShownMachine) -> Result<VirtualMachine> {
     let processor = shown.virtual_cpu.as_ref().map(named).transpose()?;
     let repeats =
         if shown.repeatable || shown.layouts.is_some() { Repeats::Exactly } else { Repeats::AsNatively };
-    Ok(VirtualMachine { processor, repeats, ..VirtualMachine::default() })
+    let threads = if shown.turns { ThreadOrder::OneAtATime } else { ThreadOrder::AsNatively };
+    Ok(VirtualMachine { processor, repeats, threads, ..VirtualMachine::default() })
 }
 
 /// The keys in the order of the command line, each once.

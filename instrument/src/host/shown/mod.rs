@@ -14,6 +14,7 @@ mod instruction;
 mod open;
 mod start_block;
 mod task;
+mod turns;
 mod wait;
 
 use super::state::Host;
@@ -21,9 +22,10 @@ use crate::image::{number, Image, Opens};
 use crate::virtual_machine::clock::Clock;
 use crate::virtual_machine::leaves::Leaves;
 use crate::virtual_machine::random::Random;
-use crate::virtual_machine::{Answered, Processor, Repeats, VirtualMachine};
+use crate::virtual_machine::{Answered, ThreadOrder, Processor, Repeats, VirtualMachine};
 use open::Open;
 use std::collections::HashMap;
+use turns::Turns;
 use wait::Waiting;
 
 /// The shown machine, and the state of its clocks and generators.
@@ -42,6 +44,8 @@ pub(crate) struct Shown {
     reads_random: bool,
     /// Threads that wait in a system call, at whose end the host acts.
     waiting: HashMap<i32, Waiting>,
+    /// Who of the first process's threads may run.
+    turns: Turns,
     /// Threads of the first process in the order of their births.
     numbers: Vec<i32>,
     /// What may differ from run to run.
@@ -58,6 +62,11 @@ impl Shown {
     /// Whether the run is to repeat exactly.
     fn repeats(&self) -> bool {
         self.machine.repeats == Repeats::Exactly
+    }
+
+    /// Whether the threads of the first process run one at a time.
+    fn takes_turns(&self) -> bool {
+        self.machine.threads == ThreadOrder::OneAtATime
     }
 
     /// Whether a processor is declared.

@@ -53,7 +53,7 @@ impl Host<'_> {
 
     /// Notes that a process has a second thread.
     pub(crate) fn threads_are_open(&mut self) {
-        if self.shown.repeats() {
+        if self.shown.repeats() && !self.shown.takes_turns() {
             self.shown.leave_open(Open::Threads);
         }
     }

@@ -14,6 +14,7 @@
 //!
 //! **Leaves out** timers, whose signals come by the system's time.
 
+use super::turns::may_wait;
 use crate::code::fragment::EXIT_SYSTEM_CALL;
 use crate::host::state::Host;
 use crate::host::system_call::NOP_BYTES;
@@ -35,8 +36,8 @@ const FUTEX_ANY: u64 = 0xffff_ffff;
 pub(crate) struct Waiting {
     /// The program's registers at the stop before the call.
     before: Registers,
-    /// The time after which the call ends.
-    nanoseconds: u64,
+    /// The time on the process's clock at which the call ends; `None` if it waits for ever.
+    deadline: Option<u64>,
     /// What the call has come to.
     phase: Phase,
 }
@@ -51,11 +52,26 @@ enum Phase {
 
 /// A call that waits: for how long, and with which registers the kernel makes it.
 struct Wanted {
-    nanoseconds: u64,
+    /// For how long; `None` for ever.
+    nanoseconds: Option<u64>,
     registers: Registers,
     /// Seconds and nanoseconds that the kernel reads in place of the program's, and the register
     /// that leads there.
     time: Option<TimeIn>,
+}
+
+impl Waiting {
+    /// The time on the process's clock at which the wait ends, if it does.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.deadline
+    }
+}
+
+impl Wanted {
+    /// A call that waits until something happens.
+    fn for_ever(registers: &Registers) -> Wanted {
+        Wanted { nanoseconds: None, registers: *registers, time: None }
+    }
 }
 
 /// The register that holds the address of a time.
@@ -71,13 +87,16 @@ impl Host<'_> {
         if !self.shown.repeats() {
             return false;
         }
-        let Some(wanted) = self.wanted(tid, registers) else { return false };
+        let takes_turns = self.shown.turns.are_taken() && self.threads[&tid].process == self.root;
+        let in_turn = || (takes_turns && may_wait(registers)).then(|| Wanted::for_ever(registers));
+        let Some(wanted) = self.wanted(tid, registers).or_else(in_turn) else { return false };
         let mut made = Registers { rip: registers.rip + NOP_BYTES, ..wanted.registers };
         if let Some(register) = wanted.time {
             // This part of the context is free at stops.
             let context = self.threads[&tid].context as u64;
             let at = CONTEXTS + context * context::BYTES + u64::from(context::VECTOR);
-            let time = [wanted.nanoseconds / SECOND_NS, wanted.nanoseconds % SECOND_NS];
+            let nanoseconds = wanted.nanoseconds.unwrap_or(0);
+            let time = [nanoseconds / SECOND_NS, nanoseconds % SECOND_NS];
             let bytes: Vec<u8> = time.iter().flat_map(|word| word.to_le_bytes()).collect();
             memory::write_target(tid, at, &bytes);
             match register {
@@ -85,16 +104,20 @@ impl Host<'_> {
                 TimeIn::R10 => made.r10 = at,
             }
         }
-        let waiting = Waiting { before: *registers, nanoseconds: wanted.nanoseconds, phase: Phase::Before };
+        let process = self.threads[&tid].process;
+        let now = self.shown.clock(process).now();
+        let deadline = wanted.nanoseconds.map(|nanoseconds| now.saturating_add(nanoseconds));
+        let waiting = Waiting { before: *registers, deadline, phase: Phase::Before };
         self.shown.waiting.insert(tid, waiting);
         ptrace::set_registers(tid, &made);
         ptrace::to_system_call(tid, 0);
+        self.turn_ends(tid);
         true
     }
 
     /// What a call waits for, if it waits for at most some time.
     fn wanted(&self, tid: i32, registers: &Registers) -> Option<Wanted> {
-        let same = |nanoseconds| Wanted { nanoseconds, registers: *registers, time: None };
+        let same = |nanoseconds| Wanted { nanoseconds: Some(nanoseconds), registers: *registers, time: None };
         // Milliseconds, of which a negative number means for ever.
         let milliseconds = |word: u64| u64::try_from(word as i32).ok().map(|number| number * 1_000_000);
         let wanted = match registers.rax & 0xffff_ffff {
@@ -103,7 +126,7 @@ impl Host<'_> {
             number::CLOCK_NANOSLEEP => {
                 let nanoseconds = self.until(tid, registers.rdi as i32, registers.rdx)?;
                 let made = Registers { rdi: libc::CLOCK_MONOTONIC as u64, rsi: 0, ..*registers };
-                return Some(Wanted { nanoseconds, registers: made, time: Some(TimeIn::Rdx) });
+                return Some(Wanted { nanoseconds: Some(nanoseconds), registers: made, time: Some(TimeIn::Rdx) });
             }
             number::POLL => same(milliseconds(registers.rdx)?),
             number::EPOLL_WAIT | number::EPOLL_PWAIT => same(milliseconds(registers.r10)?),
@@ -116,7 +139,7 @@ impl Host<'_> {
             _ => return None,
         };
         // A call that does not wait needs no attention.
-        (wanted.nanoseconds > 0).then_some(wanted)
+        (wanted.nanoseconds != Some(0)).then_some(wanted)
     }
 
     /// What a wait for a futex waits for. A deadline becomes a time.
@@ -126,7 +149,7 @@ impl Host<'_> {
         match registers.rsi & FUTEX_COMMAND {
             WAIT => {
                 let nanoseconds = time_at(tid, registers.r10, 1)?;
-                Some(Wanted { nanoseconds, registers: *registers, time: None })
+                Some(Wanted { nanoseconds: Some(nanoseconds), registers: *registers, time: None })
             }
             WAIT_BITSET if registers.r9 & FUTEX_ANY == FUTEX_ANY => {
                 let real = registers.rsi & libc::FUTEX_CLOCK_REALTIME as u64 != 0;
@@ -134,7 +157,7 @@ impl Host<'_> {
                 let nanoseconds = self.until(tid, clock, registers.r10)?;
                 let rsi = WAIT | registers.rsi & FUTEX_PRIVATE;
                 let made = Registers { rsi, ..*registers };
-                Some(Wanted { nanoseconds, registers: made, time: Some(TimeIn::R10) })
+                Some(Wanted { nanoseconds: Some(nanoseconds), registers: made, time: Some(TimeIn::R10) })
             }
             _ => None,
         }
@@ -153,6 +176,7 @@ impl Host<'_> {
             (Wait::Signal(SYSTEM_CALL), Phase::Before) => {
                 waiting.phase = Phase::Within;
                 ptrace::to_system_call(tid, 0);
+                self.give_turn();
                 true
             }
             (Wait::Signal(SYSTEM_CALL), _) => {
@@ -183,9 +207,13 @@ impl Host<'_> {
             self.shown.waiting.insert(tid, waiting);
             return ptrace::resume(tid, 0);
         }
-        if ran_out(waiting.before.rax, result) {
+        let deadline = waiting.deadline.filter(|_| ran_out(waiting.before.rax, result));
+        if let Some(deadline) = deadline {
             let process = self.threads[&tid].process;
-            self.shown.clock(process).pass(waiting.nanoseconds);
+            self.shown.clock(process).reach(deadline);
+            if self.is_late(tid, deadline) {
+                return;
+            }
         }
         self.go_on(tid);
     }
