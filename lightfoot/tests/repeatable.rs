@@ -215,6 +215,62 @@ fn threads_of_a_run_that_repeats_are_named() {
     assert_eq!(counted(&program, &["--repeatable"], &[]).0, first.0);
 }
 
+/// Four threads take numbers from a queue, sleep now and then, and write who took which.
+const QUEUE: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t filled = PTHREAD_COND_INITIALIZER;
+static int queue, done;
+static unsigned long order;
+static void *work(void *number) {
+    long own = (long)number;
+    struct timespec part = {0, own * 100000};
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        while (!queue && !done) pthread_cond_wait(&filled, &lock);
+        int ends = !queue;
+        if (!ends) queue--, order = order * 31 + own;
+        pthread_mutex_unlock(&lock);
+        if (ends) return 0;
+        if (order % 16 == 0) nanosleep(&part, 0);
+        for (volatile long turn = 0; turn < 1000 * own; turn++) {}
+    }
+}
+int main(void) {
+    pthread_t threads[4];
+    for (long index = 0; index < 4; index++) pthread_create(&threads[index], 0, work, (void *)(index + 1));
+    for (int number = 0; number < 300; number++) {
+        pthread_mutex_lock(&lock);
+        queue++;
+        pthread_cond_signal(&filled);
+        pthread_mutex_unlock(&lock);
+        if (number % 50 == 0) sched_yield();
+    }
+    pthread_mutex_lock(&lock);
+    done = 1;
+    pthread_cond_broadcast(&filled);
+    pthread_mutex_unlock(&lock);
+    for (int index = 0; index < 4; index++) pthread_join(threads[index], 0);
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    printf("%lx %ld\n", order, (long)end.tv_nsec);
+    return 0;
+}
+"#;
+
+#[test]
+fn threads_in_turns_repeat() {
+    let bench = Bench::new();
+    let program = compiled(&bench, "queue", QUEUE, &["-pthread"]);
+    let first = counted(&program, &["--repeatable", "--turns"], &[]);
+    assert_eq!(first.2, [""; 0], "nothing is left open");
+    for _ in 0..5 {
+        assert_eq!(counted(&program, &["--repeatable", "--turns"], &[]), first);
+    }
+}
+
 #[test]
 fn a_declared_processor_is_shown_everywhere() {
     let bench = Bench::new();

@@ -163,12 +163,6 @@ pub(crate) mod number {
         CONNECT,
         BIND,
     ];
-    /// Calls that may wait, and stop while threads run one at a time.
-    pub(crate) const OF_TURNS: [u64; 38] = [
-        READ, 1, POLL, PREAD, 18, READV, 20, SELECT, 24, 34, NANOSLEEP, CONNECT, 43, 44, 45, 46, 47, 61,
-        65, 69, 70, 72, 73, SIGTIMEDWAIT, 130, FUTEX, 208, 220, CLOCK_NANOSLEEP, EPOLL_WAIT, 242, 243,
-        247, PSELECT, PPOLL, EPOLL_PWAIT, 288, EPOLL_PWAIT2,
-    ];
     /// Calls that take numbers of tasks, and stop if a run is to repeat exactly.
     pub(crate) const OF_TASKS: [u64; 20] = [
         KILL,

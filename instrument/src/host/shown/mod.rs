@@ -22,7 +22,7 @@ use crate::image::{number, Image, Opens};
 use crate::virtual_machine::clock::Clock;
 use crate::virtual_machine::leaves::Leaves;
 use crate::virtual_machine::random::Random;
-use crate::virtual_machine::{Answered, ThreadOrder, Processor, Repeats, VirtualMachine};
+use crate::virtual_machine::{Answered, Processor, Repeats, ThreadOrder, VirtualMachine};
 use open::Open;
 use std::collections::HashMap;
 use turns::Turns;

@@ -24,6 +24,56 @@ use std::time::Duration;
 /// Between two looks at threads that are not at rest yet.
 const LOOK: Duration = Duration::from_micros(20);
 
+/// System calls that may wait for another thread or for the world outside.
+const MAY_WAIT: [i64; 46] = [
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_poll,
+    libc::SYS_pread64,
+    libc::SYS_pwrite64,
+    libc::SYS_readv,
+    libc::SYS_writev,
+    libc::SYS_select,
+    libc::SYS_sched_yield,
+    libc::SYS_pause,
+    libc::SYS_nanosleep,
+    libc::SYS_sendfile,
+    libc::SYS_connect,
+    libc::SYS_accept,
+    libc::SYS_sendto,
+    libc::SYS_recvfrom,
+    libc::SYS_sendmsg,
+    libc::SYS_recvmsg,
+    libc::SYS_wait4,
+    libc::SYS_semop,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_fcntl,
+    libc::SYS_flock,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_futex,
+    libc::SYS_io_getevents,
+    libc::SYS_semtimedop,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_epoll_wait,
+    libc::SYS_mq_timedsend,
+    libc::SYS_mq_timedreceive,
+    libc::SYS_waitid,
+    libc::SYS_pselect6,
+    libc::SYS_ppoll,
+    libc::SYS_splice,
+    libc::SYS_tee,
+    libc::SYS_vmsplice,
+    libc::SYS_epoll_pwait,
+    libc::SYS_accept4,
+    libc::SYS_recvmmsg,
+    libc::SYS_sendmmsg,
+    libc::SYS_io_uring_enter,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_futex_waitv,
+];
+
 /// Who has the turn, and who waits for it.
 #[derive(Default)]
 pub(super) struct Turns {
@@ -65,7 +115,7 @@ impl Host<'_> {
         (self.shown.turns.are_taken, self.shown.turns.holder) = (true, Some(maker));
         self.shown.turns.last = self.threads[&maker].number;
         let image = self.threads[&maker].image;
-        self.image_of(image).stop_before(&number::OF_TURNS);
+        self.image_of(image).stop_before(&MAY_WAIT.map(|call| call as u64));
     }
 
     /// Ends turns: the process has executed another program, or has ended.
@@ -119,26 +169,30 @@ impl Host<'_> {
         if self.shown.turns.holder.is_some() || !self.is_at_rest() {
             return;
         }
-        let Some(tid) = self.next_in_turn() else { return };
+        let Some((tid, deadline)) = self.next_in_turn() else { return };
+        if let Some(deadline) = deadline {
+            self.shown.clock(self.root).reach(deadline);
+        }
         self.shown.turns.gone(tid);
         self.shown.turns.holder = Some(tid);
         self.shown.turns.last = self.threads[&tid].number;
         self.go_on(tid);
     }
 
-    /// The thread that gets the turn; `None` if it is one that has not stopped yet.
-    fn next_in_turn(&self) -> Option<i32> {
+    /// The thread that gets the turn, and the deadline at which its time ran out; `None` if it is one
+    /// that has not stopped yet.
+    fn next_in_turn(&self) -> Option<(i32, Option<u64>)> {
         let turns = &self.shown.turns;
         let number = |tid: i32| self.threads.get(&tid).map(|thread| thread.number);
         let ready = turns.ready.iter().filter_map(|&tid| Some((number(tid)?, tid)));
         // The first one behind the last turn's thread, or the first one of all.
         if let Some((_, tid)) = ready.min_by_key(|&(number, _)| (number <= turns.last, number)) {
-            return Some(tid);
+            return Some((tid, None));
         }
         let late = turns.late.iter().filter_map(|&(at, tid)| Some((at, number(tid)?, tid))).min()?;
         // A deadline that comes sooner has not run out in the system's time yet.
         let sooner = self.shown.waiting.values().filter_map(|waiting| waiting.deadline());
-        sooner.min().is_none_or(|sooner| late.0 <= sooner).then_some(late.2)
+        sooner.min().is_none_or(|sooner| late.0 <= sooner).then_some((late.2, Some(late.0)))
     }
 
     /// Waits until each thread in the kernel sleeps; returns false if one has stopped, which the
@@ -157,7 +211,7 @@ impl Host<'_> {
     }
 }
 
-/// Whether a system call may wait for another thread or for the world outside.
+/// Whether a system call may wait, given its arguments.
 pub(super) fn may_wait(registers: &Registers) -> bool {
     let call = registers.rax & 0xffff_ffff;
     match call {
@@ -171,7 +225,7 @@ pub(super) fn may_wait(registers: &Registers) -> bool {
                     | libc::FUTEX_WAIT_REQUEUE_PI
             )
         }
-        _ => number::OF_TURNS.contains(&call),
+        _ => MAY_WAIT.contains(&(call as i64)),
     }
 }
 

@@ -126,7 +126,11 @@ impl Host<'_> {
             number::CLOCK_NANOSLEEP => {
                 let nanoseconds = self.until(tid, registers.rdi as i32, registers.rdx)?;
                 let made = Registers { rdi: libc::CLOCK_MONOTONIC as u64, rsi: 0, ..*registers };
-                return Some(Wanted { nanoseconds: Some(nanoseconds), registers: made, time: Some(TimeIn::Rdx) });
+                return Some(Wanted {
+                    nanoseconds: Some(nanoseconds),
+                    registers: made,
+                    time: Some(TimeIn::Rdx),
+                });
             }
             number::POLL => same(milliseconds(registers.rdx)?),
             number::EPOLL_WAIT | number::EPOLL_PWAIT => same(milliseconds(registers.r10)?),
@@ -209,11 +213,11 @@ impl Host<'_> {
         }
         let deadline = waiting.deadline.filter(|_| ran_out(waiting.before.rax, result));
         if let Some(deadline) = deadline {
-            let process = self.threads[&tid].process;
-            self.shown.clock(process).reach(deadline);
             if self.is_late(tid, deadline) {
                 return;
             }
+            let process = self.threads[&tid].process;
+            self.shown.clock(process).reach(deadline);
         }
         self.go_on(tid);
     }
