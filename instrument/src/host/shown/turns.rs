@@ -16,6 +16,7 @@
 //! in the order of their deadlines on the shown clock. **Leaves out** threads that wait for others
 //! by reading memory again and again without a system call: their turn does not end.
 
+use super::wait::Waiting;
 use crate::host::state::Host;
 use crate::image::number;
 use crate::target::ptrace::Registers;
@@ -191,8 +192,10 @@ impl Host<'_> {
         }
         let late = turns.late.iter().filter_map(|&(at, tid)| Some((at, number(tid)?, tid))).min()?;
         // A deadline that comes sooner has not run out in the system's time yet.
-        let sooner = self.shown.waiting.values().filter_map(|waiting| waiting.deadline());
-        sooner.min().is_none_or(|sooner| late.0 <= sooner).then_some((late.2, Some(late.0)))
+        let waits = |(&tid, waiting): (&i32, &Waiting)| Some((waiting.deadline()?, number(tid)?));
+        let sooner = self.shown.waiting.iter().filter_map(waits).min();
+        let is_first = sooner.is_none_or(|sooner| (late.0, late.1) < sooner);
+        is_first.then_some((late.2, Some(late.0)))
     }
 
     /// Waits until each thread in the kernel sleeps; returns false if one has stopped, which the
