@@ -23,6 +23,7 @@ pub mod parts;
 mod process;
 mod row;
 mod simulated;
+mod source_text;
 pub mod text;
 mod view;
 
