@@ -18,6 +18,7 @@ const ALL: &str = r#"
 #include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/time.h>
 #include <sys/times.h>
 #include <time.h>
@@ -70,6 +71,19 @@ static void numbers(void) {
     printf("named %s", text);
 }
 
+static void selects(void) {
+    int ends[2];
+    fd_set set;
+    struct timeval left = {5, 0};
+    if (pipe(ends) || write(ends[1], "x", 1) != 1) abort();
+    FD_ZERO(&set);
+    FD_SET(ends[0], &set);
+    printf("selected %d", select(ends[0] + 1, &set, 0, 0, &left));
+    printf(" left %ld.%06ld\n", (long)left.tv_sec, (long)left.tv_usec);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void *waits(void *nothing) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
@@ -97,6 +111,7 @@ int main(int count, char **arguments) {
     chance();
     numbers();
     waits(0);
+    selects();
     cpu_set_t set;
     sched_getaffinity(0, sizeof set, &set);
     printf("processors %ld %d %d\n", sysconf(_SC_NPROCESSORS_ONLN), CPU_COUNT(&set), sched_getcpu());
@@ -180,6 +195,7 @@ fn clocks_chance_and_numbers_repeat() {
     has("condition 110\n");
     let slept: u64 = first.0.split("slept ").nth(1).unwrap().lines().next().unwrap().parse().unwrap();
     assert!((42_000_000..42_100_000).contains(&slept), "{slept}");
+    has("selected 1 left 5.000000\n");
     has("processors 1 1 0\n");
     assert_eq!(first.2, [""; 0], "nothing is left open");
 }

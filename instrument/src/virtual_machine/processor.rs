@@ -118,7 +118,7 @@ impl Processor {
             let why = format!("there is no processor '{name}': choose one of {}", names.join(", "));
             return Err(Error::new(ErrorKind::Unsupported, why));
         };
-        let lacking = processor.lacking();
+        let lacking = processor.lacking(&Leaves::Host);
         if lacking.is_empty() {
             return Ok(processor);
         }
@@ -151,12 +151,12 @@ impl Processor {
         }
     }
 
-    /// The features whose instructions this machine lacks.
-    fn lacking(&self) -> Vec<&'static str> {
+    /// The features whose instructions a machine lacks.
+    fn lacking(&self, machine: &Leaves) -> Vec<&'static str> {
         let own = self.leaves();
         let needed = FEATURES.iter().filter(|feature| feature.needs == Needs::Instructions);
         needed
-            .filter(|feature| own.declare(feature) && !Leaves::Host.declare(feature))
+            .filter(|feature| own.declare(feature) && !machine.declare(feature))
             .map(|feature| feature.name)
             .collect()
     }
@@ -173,8 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn the_host_lacks_nothing_of_itself() {
-        assert_eq!(Processor::host().lacking(), Vec::<&str>::new());
+    fn a_machine_lacks_what_it_does_not_declare() {
+        let leaves = |name: &str| {
+            PROCESSORS.iter().find(|processor| processor.name == name).map(Processor::leaves).unwrap()
+        };
+        assert_eq!(Processor::host().lacking(&Leaves::Host), Vec::<&str>::new());
+        let level4 = PROCESSORS.iter().find(|processor| processor.name == "x86-64-v4").unwrap();
+        let lacking = level4.lacking(&leaves("haswell"));
+        assert_eq!(lacking, ["avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl", "xsavec"]);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(crate) struct Waiting {
     before: Registers,
     /// The time on the process's clock at which the call ends; `None` if it waits for ever.
     deadline: Option<u64>,
+    /// Address and value of a time in which the kernel leaves what remains of it.
+    remains: Option<(u64, (u64, u64))>,
     /// What the call has come to.
     phase: Phase,
 }
@@ -107,7 +109,8 @@ impl Host<'_> {
         let process = self.threads[&tid].process;
         let now = self.shown.clock(process).now();
         let deadline = wanted.nanoseconds.map(|nanoseconds| now.saturating_add(nanoseconds));
-        let waiting = Waiting { before: *registers, deadline, phase: Phase::Before };
+        let remains = remains_at(registers).and_then(|at| Some((at, words_at(tid, at)?)));
+        let waiting = Waiting { before: *registers, deadline, remains, phase: Phase::Before };
         self.shown.waiting.insert(tid, waiting);
         ptrace::set_registers(tid, &made);
         ptrace::to_system_call(tid, 0);
@@ -212,6 +215,11 @@ impl Host<'_> {
             return ptrace::resume(tid, 0);
         }
         let deadline = waiting.deadline.filter(|_| ran_out(waiting.before.rax, result));
+        // On the shown clock no time has passed, so all of it remains.
+        if let Some((at, (seconds, rest))) = waiting.remains.filter(|_| deadline.is_none()) {
+            let bytes = [seconds.to_le_bytes(), rest.to_le_bytes()].concat();
+            memory::write_target(tid, at, &bytes);
+        }
         if let Some(deadline) = deadline {
             if self.is_late(tid, deadline) {
                 return;
@@ -241,6 +249,15 @@ fn restore_arguments(tid: i32, before: &Registers) -> Option<i64> {
     let Registers { rdi, rsi, rdx, r10, r8, r9, .. } = *before;
     ptrace::set_registers(tid, &Registers { rdi, rsi, rdx, r10, r8, r9, ..now });
     Some(now.rax as i64)
+}
+
+/// The address of a time in which a call leaves what remains of it.
+fn remains_at(registers: &Registers) -> Option<u64> {
+    match registers.rax & 0xffff_ffff {
+        number::SELECT | number::PSELECT => Some(registers.r8),
+        number::PPOLL => Some(registers.rdx),
+        _ => None,
+    }
 }
 
 /// Whether the result of a call says that its time ran out.
