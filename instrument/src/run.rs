@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
 use crate::host::affinity::{self, Binding};
 use crate::host::ring::{self, Consumer};
-use crate::host::shown::Shown;
+use crate::host::shown::state::Shown;
 use crate::host::{Host, Marking, Observing, OBSERVER_FAILED};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::mark::SharedMarker;

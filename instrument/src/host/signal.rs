@@ -329,8 +329,8 @@ impl Host<'_> {
         if memory::read_target(tid, registers.rip.wrapping_sub(1), &mut byte) != 1 || byte[0] != 0xcc {
             return;
         }
-        // A special system call or instruction is answered when the thread runs on: the host sets the thread back
-        // before the `int3`, where it stops again.
+        // A special system call or instruction is answered when the thread runs on: the host sets
+        // the thread back before the `int3`, where it stops again.
         if exit == EXIT_SYSTEM_CALL || exit == EXIT_INSTRUCTION {
             return ptrace::set_registers(tid, &ptrace::Registers { rip: registers.rip - 1, ..registers });
         }

@@ -8,7 +8,7 @@ use super::checkers::LeakChecks;
 use super::gathering::Gathering;
 use super::open_calls::Marking;
 use super::ring::{Consumer, RingMessage, SegmentId};
-use super::shown::Shown;
+use super::shown::state::Shown;
 use super::task::{ProcessState, ProgramThread};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;

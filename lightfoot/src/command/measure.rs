@@ -326,7 +326,9 @@ impl Prepared<'_> {
     fn finish(&self, measured: Measured<'_>, others: &[Counts]) -> Result<u8> {
         let never_opened = measured.followed.never_opened;
         let mut report = self.report(measured);
-        report.layouts = layouts::spreads(&report, others);
+        let runs: Vec<&Counts> = std::iter::once(&report.totals).chain(others).collect();
+        let spreads = layouts::spreads(report.metrics(), &runs);
+        report.layouts = spreads;
         let page = match self.destination {
             Destination::Stderr => Page::of_stderr(),
             _ => Page::PLAIN,

@@ -1,6 +1,5 @@
 //! Median and spread of every event over runs in several layouts.
 
-use super::measurement::Report;
 use super::metric::Metric;
 use crate::run::tally::Counts;
 use present::number::grouped;
@@ -29,24 +28,25 @@ impl Spread {
     }
 }
 
-/// The spreads of a report's events over its own run and `others`; `None` without others.
-pub fn spreads(report: &Report, others: &[Counts]) -> Option<BTreeMap<&'static str, Spread>> {
-    if others.is_empty() {
-        return None;
-    }
-    let spread = |metric: &Metric| {
-        let counts: Option<Vec<u64>> =
-            std::iter::once(&report.totals).chain(others).map(|totals| (metric.value)(totals)).collect();
+/// The spreads of these events over several runs' totals; `None` if there is only one run.
+pub fn spreads(
+    metrics: impl Iterator<Item = &'static Metric>,
+    runs: &[&Counts],
+) -> Option<BTreeMap<&'static str, Spread>> {
+    let spread = |metric: &'static Metric| {
+        let counts: Option<Vec<u64>> = runs.iter().map(|totals| (metric.value)(totals)).collect();
         Some((metric.field, Spread::of(counts?)?))
     };
-    Some(report.metrics().filter_map(spread).collect())
+    (runs.len() > 1).then(|| metrics.filter_map(spread).collect())
 }
 
 /// The spreads as lines of text.
-pub(super) fn text(report: &Report) -> String {
-    let Some(spreads) = &report.layouts else { return String::new() };
+pub(super) fn text(
+    metrics: impl Iterator<Item = &'static Metric>,
+    spreads: &BTreeMap<&'static str, Spread>,
+) -> String {
     let mut out = String::new();
-    for metric in report.metrics() {
+    for metric in metrics {
         let Some(spread) = spreads.get(metric.field) else { continue };
         if out.is_empty() {
             out = format!("\n  over {} layouts: median, least to greatest\n", spread.layouts);

@@ -28,7 +28,8 @@ pub fn show(report: &Report, by: &[By], rows: usize, page: &Page) -> String {
     let mut out = heading(report, page);
     out += &totals(report);
     out += &timing(report);
-    out += &layouts::text(report);
+    let spreads = report.layouts.as_ref();
+    out += &spreads.map(|spreads| layouts::text(report.metrics(), spreads)).unwrap_or_default();
     out += &table(report, by, rows, page);
     out += &processes(report, page);
     let references = report.totals.loads + report.totals.stores;

@@ -1,6 +1,6 @@
 //! System calls that read clocks, random bytes or facts about the machine.
 
-use super::open::Open;
+use super::state::Open;
 use crate::host::state::Host;
 use crate::image::number;
 use crate::target::memory;

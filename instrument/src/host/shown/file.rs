@@ -12,11 +12,7 @@ use crate::image::number;
 use crate::target::layout::{context, CONTEXTS};
 use crate::target::memory;
 use crate::target::ptrace::Registers;
-use crate::virtual_machine::files::{self, Shown};
-use std::fs::File;
-
-/// Files that were made, by what they show.
-pub(super) type Files = Vec<(Shown, File)>;
+use crate::virtual_machine::files;
 
 /// The longest path that is looked at.
 const PATH_BYTES: usize = 64;

@@ -13,106 +13,13 @@ mod file;
 mod instruction;
 mod open;
 mod start_block;
+pub(crate) mod state;
 mod task;
 mod turns;
 mod wait;
 
 use super::state::Host;
 use crate::image::{number, Image, Opens};
-use crate::virtual_machine::clock::Clock;
-use crate::virtual_machine::leaves::Leaves;
-use crate::virtual_machine::random::Random;
-use crate::virtual_machine::{Answered, Processor, Repeats, ThreadOrder, VirtualMachine};
-use open::Open;
-use std::collections::HashMap;
-use turns::Turns;
-use wait::Waiting;
-
-/// The shown machine, and the state of its clocks and generators.
-#[derive(Default)]
-pub(crate) struct Shown {
-    machine: VirtualMachine,
-    leaves: Option<Leaves>,
-    answered: Answered,
-    /// The clock of each process.
-    clocks: HashMap<i32, Clock>,
-    /// The generator of each thread.
-    generators: HashMap<i32, Random>,
-    /// Files that are shown in place of the system's, by what they show.
-    files: file::Files,
-    /// Whether the program has opened a file of random bytes.
-    reads_random: bool,
-    /// Threads that wait in a system call, at whose end the host acts.
-    waiting: HashMap<i32, Waiting>,
-    /// Who of the first process's threads may run.
-    turns: Turns,
-    /// Threads of the first process in the order of their births.
-    numbers: Vec<i32>,
-    /// What may differ from run to run.
-    open: Vec<Open>,
-}
-
-impl Shown {
-    /// Shows `machine` to the run whose first process is `root`.
-    pub(crate) fn new(machine: VirtualMachine, root: i32) -> Shown {
-        let (leaves, answered) = (machine.leaves(), machine.answered());
-        Shown { machine, leaves, answered, numbers: vec![root], ..Shown::default() }
-    }
-
-    /// Whether the run is to repeat exactly.
-    fn repeats(&self) -> bool {
-        self.machine.repeats == Repeats::Exactly
-    }
-
-    /// Whether the threads of the first process run one at a time.
-    fn takes_turns(&self) -> bool {
-        self.machine.threads == ThreadOrder::OneAtATime
-    }
-
-    /// Whether a processor is declared.
-    fn is_declared(&self) -> bool {
-        self.leaves.is_some()
-    }
-
-    /// Whether the processor is Valgrind's.
-    fn is_valgrinds(&self) -> bool {
-        self.machine.processor.is_some_and(Processor::is_valgrinds)
-    }
-
-    fn clock(&mut self, process: i32) -> &mut Clock {
-        self.clocks.entry(process).or_default()
-    }
-
-    fn generator(&mut self, tid: i32) -> &mut Random {
-        self.generators.entry(tid).or_default()
-    }
-
-    /// Gives task `new` a generator of its maker's, and process `process` a copy of the maker's
-    /// clock.
-    pub(crate) fn born(&mut self, (new, process): (i32, i32), (maker, makers_process): (i32, i32)) {
-        if !self.repeats() {
-            return;
-        }
-        if self.numbers.first() == Some(&process) {
-            self.numbers.push(new);
-        }
-        let random = self.generator(maker).child();
-        self.generators.insert(new, random);
-        if process != makers_process {
-            let clock = *self.clock(makers_process);
-            self.clocks.insert(process, clock);
-        }
-    }
-
-    /// Forgets a task that has ended.
-    pub(crate) fn gone(&mut self, tid: i32) {
-        self.waiting.remove(&tid);
-        // The number of a thread that has ended names no other one.
-        self.numbers.iter_mut().skip(1).filter(|own| **own == tid).for_each(|own| *own = -1);
-        self.generators.remove(&tid);
-        self.clocks.remove(&tid);
-    }
-}
 
 impl Host<'_> {
     /// Makes a new image stop where the shown machine answers.

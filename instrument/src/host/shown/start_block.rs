@@ -4,7 +4,7 @@
 //! is. The vdso reads clocks without a system call, so a run that repeats does not show it: the C
 //! library then makes the calls.
 
-use super::open::Open;
+use super::state::Open;
 use crate::host::state::Host;
 use crate::target::auxiliary::{Change, Key, StartBlock};
 use crate::target::ptrace::{self, Registers};

@@ -5,7 +5,7 @@
 //! understood. **Leaves out** processes that the program starts, whose numbers are the system's;
 //! groups and sessions; and the details of signals.
 
-use super::open::Open;
+use super::state::Open;
 use crate::host::state::Host;
 use crate::host::system_call::NOP_BYTES;
 use crate::host::task::StepOutcome;

@@ -16,7 +16,7 @@
 //! in the order of their deadlines on the shown clock. **Leaves out** threads that wait for others
 //! by reading memory again and again without a system call: their turn does not end.
 
-use super::wait::Waiting;
+use super::state::{Turns, Waiting};
 use crate::host::state::Host;
 use crate::image::number;
 use crate::target::ptrace::Registers;
@@ -74,37 +74,6 @@ const MAY_WAIT: [i64; 46] = [
     libc::SYS_epoll_pwait2,
     libc::SYS_futex_waitv,
 ];
-
-/// Who has the turn, and who waits for it.
-#[derive(Default)]
-pub(super) struct Turns {
-    /// Whether the process has had a second thread, so that turns are taken.
-    are_taken: bool,
-    holder: Option<i32>,
-    /// Threads that are stopped and may go on.
-    ready: Vec<i32>,
-    /// Threads that are stopped because their time ran out, with their deadlines.
-    late: Vec<(u64, i32)>,
-    /// The number of the thread that had the last turn.
-    last: u32,
-}
-
-impl Turns {
-    pub(super) fn are_taken(&self) -> bool {
-        self.are_taken
-    }
-
-    /// Forgets a thread that has ended, or that runs another program.
-    pub(super) fn gone(&mut self, tid: i32) {
-        self.holder = self.holder.filter(|&holder| holder != tid);
-        self.ready.retain(|&ready| ready != tid);
-        self.late.retain(|&(_, late)| late != tid);
-    }
-
-    fn has_stopped(&self, tid: i32) -> bool {
-        self.ready.contains(&tid) || self.late.iter().any(|&(_, late)| late == tid)
-    }
-}
 
 impl Host<'_> {
     /// Begins turns, the first one of which `maker` has: it has just made a second thread.
@@ -180,8 +149,8 @@ impl Host<'_> {
         self.go_on(tid);
     }
 
-    /// The thread that gets the turn, and the deadline at which its time ran out; `None` if it is one
-    /// that has not stopped yet.
+    /// The thread that gets the turn, and the deadline at which its time ran out; `None` if it is
+    /// one that has not stopped yet.
     fn next_in_turn(&self) -> Option<(i32, Option<u64>)> {
         let turns = &self.shown.turns;
         let number = |tid: i32| self.threads.get(&tid).map(|thread| thread.number);

@@ -14,6 +14,7 @@
 //!
 //! **Leaves out** timers, whose signals come by the system's time.
 
+use super::state::{Phase, Waiting};
 use super::turns::may_wait;
 use crate::code::fragment::EXIT_SYSTEM_CALL;
 use crate::host::state::Host;
@@ -32,26 +33,6 @@ const FUTEX_COMMAND: u64 = 0x7f;
 const FUTEX_PRIVATE: u64 = 128;
 const FUTEX_ANY: u64 = 0xffff_ffff;
 
-/// A thread that waits in a system call.
-pub(crate) struct Waiting {
-    /// The program's registers at the stop before the call.
-    before: Registers,
-    /// The time on the process's clock at which the call ends; `None` if it waits for ever.
-    deadline: Option<u64>,
-    /// Address and value of a time in which the kernel leaves what remains of it.
-    remains: Option<(u64, (u64, u64))>,
-    /// What the call has come to.
-    phase: Phase,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Before,
-    Within,
-    /// A signal has interrupted the call and is about to be delivered.
-    Interrupted,
-}
-
 /// A call that waits: for how long, and with which registers the kernel makes it.
 struct Wanted {
     /// For how long; `None` for ever.
@@ -60,13 +41,6 @@ struct Wanted {
     /// Seconds and nanoseconds that the kernel reads in place of the program's, and the register
     /// that leads there.
     time: Option<TimeIn>,
-}
-
-impl Waiting {
-    /// The time on the process's clock at which the wait ends, if it does.
-    pub(super) fn deadline(&self) -> Option<u64> {
-        self.deadline
-    }
 }
 
 impl Wanted {
