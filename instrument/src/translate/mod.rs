@@ -131,7 +131,8 @@ impl Translator {
         }
     }
 
-    /// Makes code that is translated from now on stop at these instructions, which the host answers.
+    /// Makes code that is translated from now on stop at these instructions, which the host
+    /// answers.
     pub(crate) fn set_answered(&mut self, answered: Answered) {
         self.emitter.set_answered(answered);
     }

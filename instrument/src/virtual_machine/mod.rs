@@ -55,8 +55,8 @@ pub enum ThreadOrder {
     OneAtATime,
 }
 
-/// A place of the stack's beginning, by a number: 0 is the usual one, others are spread over sixteen
-/// pages at random. Natively the environment's length decides it.
+/// A place of the stack's beginning, by a number: 0 is the usual one, others are spread over
+/// sixteen pages at random. Natively the environment's length decides it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout(pub u32);
 

@@ -1,6 +1,6 @@
-//! The processor that Valgrind 3.19 shows a program of 64 bits on a machine with AVX2: recorded by a
-//! program that asked for every leaf under it. With it comes the environment that Valgrind gives to
-//! programs.
+//! The processor that Valgrind 3.19 shows a program of 64 bits on a machine with AVX2: recorded by
+//! a program that asked for every leaf under it. With it comes the environment that Valgrind gives
+//! to programs.
 
 use super::leaves::{Leaves, Row, Sub};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What the host knows of the machine that the program is shown: its clocks, generators, numbers and
-//! turns.
+//! What the host knows of the machine that the program is shown: its clocks, generators, numbers
+//! and turns.
 
 use crate::target::ptrace::Registers;
 use crate::virtual_machine::clock::Clock;
