@@ -179,6 +179,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "arguments lib main outcome",
         ],
     ),
+    ("contenders", &["lib", "index kernel", "peer"]),
     (
         "study",
         &[
