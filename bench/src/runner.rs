@@ -85,7 +85,8 @@ impl Runner {
     }
 
     fn tries(&mut self, name: &str, body: &mut dyn FnMut(&mut Bencher)) {
-        let mut bencher = Bencher::new(Passes::Once);
+        let passes = if self.settings.stays_here { self.passes() } else { Passes::Once };
+        let mut bencher = Bencher::new(passes);
         match catch_unwind(AssertUnwindSafe(|| body(&mut bencher))) {
             Err(_) => self.fails(name, "it panicked"),
             Ok(()) if !bencher.has_called() => self.fails(name, "it calls no routine: call iter"),
@@ -94,7 +95,7 @@ impl Runner {
     }
 
     fn counts(&mut self, name: &str, announcement: &Announcement, body: &mut dyn FnMut(&mut Bencher)) {
-        let passes = if self.settings.starts_cold { Passes::Marked } else { Passes::WarmThenMarked };
+        let passes = self.passes();
         let ended = run_copied(|| {
             announcement.announce();
             let mut bencher = Bencher::new(passes);
@@ -112,6 +113,15 @@ impl Runner {
             Ok(status) if status & 0x7f == 0 => self.fails(name, "it panicked or exited"),
             Ok(status) => self.fails(name, &format!("signal {} ended it", status & 0x7f)),
             Err(error) => self.fails(name, &format!("it has no process: {error}")),
+        }
+    }
+
+    /// The passes of a benchmark that is counted.
+    fn passes(&self) -> Passes {
+        if self.settings.starts_cold {
+            Passes::Marked
+        } else {
+            Passes::WarmThenMarked
         }
     }
 

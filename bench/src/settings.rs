@@ -12,6 +12,8 @@ pub(crate) struct Settings {
     is_exact: bool,
     pub(crate) lists: bool,
     pub(crate) starts_cold: bool,
+    /// Benchmarks run in this process, with marks around them.
+    pub(crate) stays_here: bool,
     /// Only the benchmarks whose number leaves this rest with this divisor.
     part: Option<(u64, u64)>,
 }
@@ -36,6 +38,7 @@ impl Settings {
                 "--ignored" => settings.part = Some((0, 0)),
                 "--exact" => settings.is_exact = true,
                 "--list" => settings.lists = true,
+                "--here" => settings.stays_here = true,
                 "--cold" => settings.starts_cold = true,
                 "--part" => {
                     let value = value.or_else(|| words.next()).unwrap_or_default();
