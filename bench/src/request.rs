@@ -7,8 +7,10 @@ use std::ffi::{CString, NulError};
 
 /// Asks whether `lightfoot bench` runs this process.
 const RUNS: u64 = 0x4c46_0000;
-/// Names what the next region `benchmark` of this process counts.
+/// Names the benchmark that this process is about.
 const NAMES: u64 = 0x4c46_0001;
+/// Says that the next region `benchmark` counts.
+const STARTS: u64 = 0x4c46_0002;
 
 /// Whether `lightfoot bench` runs this process.
 pub(crate) fn is_counted() -> bool {
@@ -28,11 +30,16 @@ impl Announcement {
         Ok(Announcement { name: CString::new(name)?, file: CString::new(file)?, line })
     }
 
-    /// Says that the next region is this benchmark.
+    /// Says that this process is about this benchmark.
     pub(crate) fn announce(&self) {
         let (name, file) = (self.name.as_ptr() as u64, self.file.as_ptr() as u64);
         ask([NAMES, name, file, self.line.into(), 0, 0]);
     }
+}
+
+/// Says that the next region `benchmark` counts; those before it warm up.
+pub(crate) fn start() {
+    ask([STARTS, 0, 0, 0, 0, 0]);
 }
 
 /// Makes a request; returns its answer, 0 natively.
@@ -69,6 +76,7 @@ mod tests {
     fn nobody_answers_natively() {
         assert!(!is_counted());
         Announcement::new("name", ("file", 1)).unwrap().announce();
+        start();
         assert!(Announcement::new("na\0me", ("file", 1)).is_err());
     }
 }

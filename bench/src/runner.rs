@@ -85,7 +85,8 @@ impl Runner {
     }
 
     fn tries(&mut self, name: &str, body: &mut dyn FnMut(&mut Bencher)) {
-        let passes = if self.settings.stays_here { self.passes() } else { Passes::Once };
+        let passes =
+            if self.settings.stays_here { self.passes(Passes::WarmThenMarked) } else { Passes::Once };
         let mut bencher = Bencher::new(passes);
         match catch_unwind(AssertUnwindSafe(|| body(&mut bencher))) {
             Err(_) => self.fails(name, "it panicked"),
@@ -95,7 +96,7 @@ impl Runner {
     }
 
     fn counts(&mut self, name: &str, announcement: &Announcement, body: &mut dyn FnMut(&mut Bencher)) {
-        let passes = self.passes();
+        let passes = self.passes(Passes::MarkedTwice);
         let ended = run_copied(|| {
             announcement.announce();
             let mut bencher = Bencher::new(passes);
@@ -116,12 +117,12 @@ impl Runner {
         }
     }
 
-    /// The passes of a benchmark that is counted.
-    fn passes(&self) -> Passes {
+    /// The passes of a benchmark that is counted, these if it warms up.
+    fn passes(&self, warm: Passes) -> Passes {
         if self.settings.starts_cold {
             Passes::Marked
         } else {
-            Passes::WarmThenMarked
+            warm
         }
     }
 

@@ -1,7 +1,8 @@
 //! Which benchmark a thread counts: the names that a program announces, and its marks of regions.
 //!
-//! A program of crate `lightfoot-bench` announces a benchmark in a process of its own and opens the
-//! region `benchmark` around it. In any other program each region is a benchmark of its own name.
+//! A program of crate `lightfoot-bench` announces a benchmark in a process of its own, and says when
+//! the region `benchmark` around it counts: it warms up before. In any other program each region is
+//! a benchmark of its own name.
 //! While a region is open, all threads of the process count; the outermost region is the one that
 //! counts. The words of requests are those of `bench/src/request.rs` and of the C header.
 
@@ -13,8 +14,10 @@ use std::rc::Rc;
 
 /// Asks whether benchmarks are counted.
 const RUNS: u64 = 0x4c46_0000;
-/// Names what the next region `benchmark` counts: addresses of name and file, and the line.
+/// Names the benchmark of a process: addresses of name and file, and the line.
 const NAMES: u64 = 0x4c46_0001;
+/// Says that the next region `benchmark` of the process counts.
+const STARTS: u64 = 0x4c46_0002;
 /// The region that a benchmark with a name opens.
 const ANNOUNCED: &str = "benchmark";
 
@@ -31,6 +34,8 @@ pub(super) struct Named {
 #[derive(Default)]
 pub(super) struct Benchmarks {
     starts_cold: bool,
+    /// Whether the program announces its benchmarks.
+    announces: bool,
     images: BTreeMap<u32, Image>,
 }
 
@@ -39,6 +44,8 @@ pub(super) struct Benchmarks {
 pub(super) struct Image {
     threads: Vec<u32>,
     pub(super) announced: Option<Named>,
+    /// Whether regions of an announced benchmark count.
+    is_started: bool,
     /// The region that counts: its name, its thread, and how often the thread has opened it.
     open: Option<(String, u32, u64)>,
     /// What has been counted since the last cut.
@@ -51,7 +58,7 @@ pub(super) struct Image {
 
 impl Benchmarks {
     pub(super) fn new(starts_cold: bool) -> Rc<RefCell<Benchmarks>> {
-        Rc::new(RefCell::new(Benchmarks { starts_cold, images: BTreeMap::new() }))
+        Rc::new(RefCell::new(Benchmarks { starts_cold, ..Benchmarks::default() }))
     }
 
     /// The images, in the order of their beginnings.
@@ -66,7 +73,7 @@ impl Benchmarks {
     }
 
     fn opens(&mut self, thread: &MarkedThread, region: &str) -> Vec<Deed> {
-        let cold = self.starts_cold;
+        let (cold, announces) = (self.starts_cold, self.announces);
         let image = self.images.entry(thread.image).or_default();
         if let Some((open, by, depth)) = &mut image.open {
             if open == region && *by == thread.thread {
@@ -74,9 +81,12 @@ impl Benchmarks {
             }
             return Vec::new();
         }
+        let named = match &image.announced {
+            _ if !announces => Named { name: region.to_owned(), ..Named::default() },
+            Some(announced) if region == ANNOUNCED && image.is_started => announced.clone(),
+            _ => return Vec::new(),
+        };
         image.open = Some((region.to_owned(), thread.thread, 1));
-        let announced = image.announced.clone().filter(|_| region == ANNOUNCED);
-        let named = announced.unwrap_or_else(|| Named { name: region.to_owned(), ..Named::default() });
         let mut deeds = Vec::new();
         if let Some(before) =
             image.counts.replace(named).filter(|before| Some(before) != image.counts.as_ref())
@@ -104,6 +114,23 @@ impl Benchmarks {
     }
 }
 
+impl Benchmarks {
+    fn request(&mut self, thread: &MarkedThread, words: &[u64; 6], memory: &dyn ProgramMemory) -> Answer {
+        let image = self.images.entry(thread.image).or_default();
+        match *words {
+            [RUNS, ..] => self.announces = true,
+            [NAMES, name, file, line, ..] => {
+                let file = memory.text(file).unwrap_or_default();
+                let line = u32::try_from(line).unwrap_or(0);
+                image.announced = memory.text(name).map(|name| Named { name, file, line });
+            }
+            [STARTS, ..] => image.is_started = true,
+            _ => return Answer::default(),
+        }
+        Answer { value: Some(1), ..Answer::default() }
+    }
+}
+
 impl Marker for Benchmarks {
     fn setting(&self) -> String {
         String::new()
@@ -123,14 +150,7 @@ impl Marker for Benchmarks {
         let deeds = match mark {
             Mark::RegionOpens(region) => self.opens(thread, region),
             Mark::RegionCloses(region) => self.closes(thread, region),
-            Mark::Request { words: [RUNS, ..], .. } => return Answer { value: Some(1), ..Answer::default() },
-            Mark::Request { words: [NAMES, name, file, line, ..], .. } => {
-                let file = memory.text(*file).unwrap_or_default();
-                let line = u32::try_from(*line).unwrap_or(0);
-                let named = memory.text(*name).map(|name| Named { name, file, line });
-                self.images.entry(thread.image).or_default().announced = named;
-                return Answer { value: Some(1), ..Answer::default() };
-            }
+            Mark::Request { words, .. } => return self.request(thread, words, memory),
             _ => Vec::new(),
         };
         Answer { deeds, ..Answer::default() }
@@ -209,7 +229,11 @@ mod tests {
         assert_eq!(answer(request([RUNS, 0, 0, 0, 0, 0])), Some(1));
         assert_eq!(answer(request([0x1001, 0, 0, 0, 0, 0])), None, "it is no Valgrind");
         assert_eq!(answer(request([NAMES, 7, 8, 9, 0, 0])), Some(1));
-        pass(&all, 0, opens(ANNOUNCED));
+        assert!(pass(&all, 0, opens(ANNOUNCED)).is_empty(), "it warms up");
+        pass(&all, 0, closes(ANNOUNCED));
+        assert_eq!(answer(request([STARTS, 0, 0, 0, 0, 0])), Some(1));
+        assert!(pass(&all, 0, opens("of its own")).is_empty());
+        assert_eq!(pass(&all, 0, opens(ANNOUNCED)), [Deed::Open(0)]);
         assert!(!all.borrow().images()[&0].has_counted);
         let named = Named { name: "at 7".into(), file: "at 8".into(), line: 9 };
         assert_eq!(all.borrow().benchmark(0, 0), Some(&named));
