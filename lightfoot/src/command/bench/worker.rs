@@ -12,10 +12,10 @@ use crate::run::hierarchy::Hierarchy;
 use crate::run::named;
 use crate::run::sections::{Recorded, Section, Sections};
 use crate::run::simulation::Simulation;
-use crate::run::tally::{Counts, Part};
+use crate::run::tally::{Counts, Excerpts, Part};
 use anyhow::{Context, Result};
 use event::Stream;
-use instrument::{Aslr, Children, Command, Exit, Options, Outcome, Process, Profile, Threads};
+use instrument::{Aslr, Children, Command, Exit, Options, Outcome, Process, Threads};
 use simulate::{plan_levels, WriteBacks};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -60,7 +60,7 @@ fn count(options: &BenchWorker, hierarchy: Option<&Hierarchy>) -> Result<Answer>
 /// The answer of a run that has ended.
 fn answer(
     marker: &Benchmarks,
-    mut outcome: Outcome,
+    outcome: Outcome,
     sections: &[Section],
     hierarchy: Option<&Hierarchy>,
 ) -> Answer {
@@ -75,6 +75,7 @@ fn answer(
     let mut parts: Vec<_> = parts.into_iter().collect();
     parts.sort_by_key(|((image, name), _)| (*image, *name));
     let ends: HashMap<u32, Option<Exit>> = outcome.processes.iter().flat_map(ends).collect();
+    let excerpts = Excerpts::new(&outcome.profile);
     let mut benchmarks = Vec::new();
     for ((image, _), (named, parts)) in parts {
         let ended = ends.get(&image).copied().flatten();
@@ -84,7 +85,7 @@ fn answer(
             true => None,
             false => Some(ended.and_then(end_of).unwrap_or_else(|| "it ended before it was counted".into())),
         };
-        let counts = counts(&Part::sum(&parts), &mut outcome.profile, hierarchy);
+        let counts = counts(&Part::sum(&parts), &excerpts, hierarchy);
         benchmarks.push(counted(named, failed, Some(&counts)));
     }
     for (image, state) in marker.images().iter().filter(|(image, _)| !seen.contains(image)) {
@@ -119,14 +120,14 @@ fn end_of(exit: Exit) -> Option<String> {
     }
 }
 
-/// The counts of a benchmark. The profile has those of no other one afterwards.
-fn counts(part: &Part, profile: &mut Profile, hierarchy: Option<&Hierarchy>) -> Counts {
-    let Some(hierarchy) = hierarchy else { return part.total(profile, None, Rep::Once, Counts::default()) };
-    let counts = part.clone().narrow(profile);
-    let mut attribution = hierarchy.attribution(&counts, None);
-    if let Some(estimated) = hierarchy.estimated(profile, &counts, None) {
+/// The counts of a benchmark.
+fn counts(part: &Part, excerpts: &Excerpts<'_>, hierarchy: Option<&Hierarchy>) -> Counts {
+    let counts = part.total(excerpts.profile(), None, Rep::Once, Counts::default());
+    let Some(hierarchy) = hierarchy else { return counts };
+    let (profile, misses) = excerpts.of(part);
+    let mut attribution = hierarchy.attribution(&misses, None);
+    if let Some(estimated) = hierarchy.estimated(&profile, &misses, None) {
         attribution.add_cycles(&estimated);
     }
-    let none = Counts { misses: Some(attribution.none), ..Counts::default() };
-    part.total(profile, Some(&attribution), Rep::Once, none)
+    Counts { misses: Some(attribution.total()), ..counts }
 }
