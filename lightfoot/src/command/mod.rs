@@ -15,6 +15,7 @@ mod machines;
 mod man;
 mod measure;
 mod measured;
+mod nameless;
 mod new_tool;
 mod perturb;
 mod plan;
