@@ -74,6 +74,9 @@ pub struct Bench {
     /// at a fifth of the speed
     #[arg(long, value_name = "DIR")]
     pub html: Option<PathBuf>,
+    /// Write the headers for C and C++ to this folder instead of counting
+    #[arg(long, value_name = "DIR")]
+    pub headers: Option<PathBuf>,
 }
 
 /// Formats of the answer of `bench`.

@@ -6,7 +6,7 @@ use crate::cli::{Growth, Limit};
 use anyhow::Result;
 use present::exit::{Failure, USAGE};
 use present::number::grouped;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Results with what they are compared with.
 pub(super) struct Comparison<'r> {
@@ -53,10 +53,13 @@ impl<'r> Comparison<'r> {
             return Err(Failure { status: USAGE, sentence }.into());
         }
         let before: HashMap<_, _> = base.benchmarks.iter().map(|row| (row.key(), &row.events)).collect();
-        let now: HashMap<_, _> = results.benchmarks.iter().map(|row| (row.key(), ())).collect();
-        let gone =
-            base.benchmarks.iter().filter(|row| chosen == Chosen::All && !now.contains_key(&row.key()));
-        let gone = gone.collect();
+        let now: HashSet<_> = results.benchmarks.iter().map(Row::key).collect();
+        // The benchmarks of programs that did not run are not gone.
+        let programs: HashSet<_> =
+            results.benchmarks.iter().map(|row| (&row.package, &row.program)).collect();
+        let is_gone =
+            |row: &&Row| !now.contains(&row.key()) && programs.contains(&(&row.package, &row.program));
+        let gone = base.benchmarks.iter().filter(|row| chosen == Chosen::All && is_gone(row)).collect();
         let mut compared = Comparison { results, baseline: Some(name), before, gone, exceeded: Vec::new() };
         compared.exceeded = results
             .benchmarks

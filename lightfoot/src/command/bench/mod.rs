@@ -26,7 +26,7 @@ use super::complaint::complain;
 use crate::cli::{Bench, BenchFormat, BenchWorker};
 use crate::run::hierarchy::Hierarchy;
 use crate::run::named;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use baseline::{check_name, Baselines, LAST};
 use compare::{Chosen, Comparison};
 use present::exit::{Failure, NEGATIVE, USAGE};
@@ -45,6 +45,9 @@ pub(super) fn worker(options: &BenchWorker) -> Result<u8> {
 }
 
 pub(super) fn run(options: &Bench) -> Result<u8> {
+    if let Some(folder) = &options.headers {
+        return write_headers(folder);
+    }
     // What cannot be used is refused before anything is built, what cannot be compared before
     // anything is counted.
     let places = places(options)?;
@@ -100,6 +103,16 @@ pub(super) fn run(options: &Bench) -> Result<u8> {
         complain(&anyhow::anyhow!("{sentence}"));
     }
     Ok(if failed.is_empty() && compared.exceeded.is_empty() { 0 } else { NEGATIVE })
+}
+
+/// Writes the headers for C and C++.
+fn write_headers(folder: &Path) -> Result<u8> {
+    for (name, text) in region::HEADERS {
+        let path = folder.join(name);
+        present::output::replace(&path, text)
+            .with_context(|| format!("cannot write {}: name a folder that exists", path.display()))?;
+    }
+    Ok(0)
 }
 
 /// The formats of the answer with their places; standard error stands for standard output.

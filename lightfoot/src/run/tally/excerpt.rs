@@ -124,12 +124,10 @@ mod tests {
 
     fn part(executions: &[(u32, u64)], missed: &[u32]) -> Part {
         let one = SiteMisses { loads: [1, 0, 0], ..SiteMisses::default() };
-        Part {
-            executions: executions.to_vec(),
-            taken: executions.to_vec(),
-            sites: missed.iter().map(|&site| (site, one)).collect(),
-            ..Part::default()
-        }
+        let mut part = Part::default();
+        (part.executions, part.taken) = (executions.to_vec(), executions.to_vec());
+        part.sites = missed.iter().map(|&site| (site, one)).collect();
+        part
     }
 
     #[test]
