@@ -35,7 +35,7 @@ pub(crate) fn pieces(tokens: TokenStream) -> Vec<TokenStream> {
             _ => ' ',
         };
         match sign {
-            // In an expression only `::<` opens, in a type every `<` does: behind a name or a colon.
+            // In an expression only `::<` opens; in a type every `<` does.
             '<' if before == [':', ':'] || depth > 0 || before[1] == 'a' && is_type(&piece) => depth += 1,
             '>' if depth > 0 && !matches!(before[1], '-' | '=') => depth -= 1,
             ',' if depth == 0 => {

@@ -1,8 +1,8 @@
 //! The face of criterion: its types and macros, as far as most benchmarks use them.
 //!
 //! Names of benchmarks are criterion's, `group/function/parameter`. Settings of times, samples and
-//! throughput are accepted and change nothing, because nothing is timed. **Leaves out** measurements
-//! of one's own, profilers, plots, and benchmarks on a runtime (`to_async`): call
+//! throughput are accepted and change nothing, because nothing is timed. **Leaves out**
+//! measurements of one's own, profilers, plots, and benchmarks on a runtime (`to_async`): call
 //! [`block_on`](crate::block_on) or the runtime inside of the routine.
 
 use crate::runner::{Place, Runner};

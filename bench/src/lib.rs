@@ -33,8 +33,8 @@
 //! ```
 //!
 //! `cargo lightfoot bench` builds such programs and counts each benchmark: its instructions, its
-//! accesses and misses in simulated caches, its estimated cycles. Equal code gives equal numbers, on
-//! a busy machine too. Run natively, as `cargo bench` and `cargo test --benches` do, the program
+//! accesses and misses in simulated caches, its estimated cycles. Equal code gives equal numbers,
+//! on a busy machine too. Run natively, as `cargo bench` and `cargo test --benches` do, the program
 //! calls each benchmark once and measures nothing.
 //!
 //! # What is counted
@@ -53,13 +53,13 @@
 //! | `setup = function` | makes the input; with `args` from each value, else from nothing |
 //! | `args(name = value, …)` | a benchmark for each value, `function/name`; a tuple for several parameters |
 //!
-//! A function may be `async`: it is polled on the calling thread until it is ready. `#[group]` makes
-//! a module one name for [`main!`].
+//! A function may be `async`: it is polled on the calling thread until it is ready. `#[group]`
+//! makes a module one name for [`main!`].
 //!
 //! # Benchmarks for criterion
 //!
-//! The types and macros of [`criterion`] are those that its benchmarks mostly use, so that a line in
-//! `Cargo.toml` counts them:
+//! The types and macros of [`criterion`] are those that its benchmarks mostly use, so that a line
+//! in `Cargo.toml` counts them:
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -69,8 +69,8 @@
 //! # Leaves out
 //!
 //! Time: `criterion` and `divan` measure it. What differs from run to run (the seeds of `HashMap`,
-//! clocks, races of threads) differs in counts too. On other systems than Linux on x86-64 benchmarks
-//! run once and nothing counts them.
+//! clocks, races of threads) differs in counts too. On other systems than Linux on x86-64
+//! benchmarks run once and nothing counts them.
 
 mod bencher;
 mod block_on;

@@ -206,7 +206,7 @@ fn what_cannot_be_used_is_named() {
         .fails_with(2)
         .says("there are no benchmarks of crate lightfoot-bench: those of other");
     let program = |file: &str| lightfoot().args(["bench", "--program", file]).within(bench.path()).run();
-    program("absent").says("cannot read program absent");
+    program("absent").fails_with(2).says("cannot read program absent");
     program("/bin/true").says("/bin/true passes no mark of a region");
 }
 

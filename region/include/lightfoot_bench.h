@@ -41,7 +41,7 @@ struct lightfoot_benchmark {
 #define LIGHTFOOT_BENCHMARK(function, set_up) {#function, function, set_up, __FILE__, __LINE__}
 
 /* Tells the compiler that the value is used, so that it computes it. */
-#define lightfoot_keep(value) __asm__ volatile("" : : "r"(&(value)) : "memory")
+#define lightfoot_keep(value) __asm__ volatile("" : : "g"(value) : "memory")
 
 /* The requests: is this counted, this process is about a benchmark, its next region counts. */
 enum { LIGHTFOOT_RUNS = 0x4c460000, LIGHTFOOT_NAMES = 0x4c460001, LIGHTFOOT_STARTS = 0x4c460002 };

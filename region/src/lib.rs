@@ -46,8 +46,8 @@
 //! # Benchmarks in C and C++
 //!
 //! `include/lightfoot_bench.h` makes functions benchmarks, which `lightfoot bench --program FILE`
-//! counts (`examples/benchmarks.c`); in Rust crate `lightfoot-bench` does. `lightfoot bench --headers
-//! DIR` writes both headers.
+//! counts (`examples/benchmarks.c`); in Rust crate `lightfoot-bench` does. `lightfoot bench
+//! --headers DIR` writes both headers.
 
 #![no_std]
 

@@ -15,7 +15,8 @@ const COLUMNS: &[(&str, &str)] = &[
     ("cycles", "estimated_cycles"),
 ];
 
-/// The answer as a comment on a pull request: what is worse, what changed, and everything folded up.
+/// The answer as a comment on a pull request: what is worse, what changed, and everything folded
+/// up.
 pub(super) fn markdown(compared: &Comparison<'_>) -> String {
     let mut out = format!("### Benchmarks\n\n{}.\n\n", escaped(&summary(compared)));
     for exceeded in &compared.exceeded {

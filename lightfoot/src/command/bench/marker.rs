@@ -1,10 +1,10 @@
 //! Which benchmark a thread counts: the names that a program announces, and its marks of regions.
 //!
-//! A program of crate `lightfoot-bench` announces a benchmark in a process of its own, and says when
-//! the region `benchmark` around it counts: it warms up before. In any other program each region is
-//! a benchmark of its own name.
-//! While a region is open, all threads of the process count; the outermost region is the one that
-//! counts. The words of requests are those of `bench/src/request.rs` and of the C header.
+//! A program of crate `lightfoot-bench` announces a benchmark in a process of its own, and says
+//! when the region `benchmark` around it counts: it warms up before. In any other program each
+//! region is a benchmark of its own name. While a region is open, all threads of the process count;
+//! the outermost region is the one that counts. The words of requests are those of
+//! `bench/src/request.rs` and of the C header.
 
 use instrument::mark::{Answer, Birth, Deed, Mark, MarkedThread, Marker, ProgramMemory};
 use instrument::Module;

@@ -50,10 +50,10 @@ pub(super) fn run(options: &Bench) -> Result<u8> {
     }
     // What cannot be used is refused before anything is built, what cannot be compared before
     // anything is counted.
-    let places = places(options)?;
+    let places = usable(places(options))?;
     options.save_baseline.as_deref().map(check_name).transpose()?;
-    let machine = machine(options)?;
-    let Found { programs, target, skipped } = programs::find(options)?;
+    let machine = usable(machine(options))?;
+    let Found { programs, target, skipped } = usable(programs::find(options))?;
     let folder = options.baselines.clone().unwrap_or_else(|| match target {
         Some(target) => target.join(FOLDER),
         None => Path::new("target").join(FOLDER),
@@ -103,6 +103,14 @@ pub(super) fn run(options: &Bench) -> Result<u8> {
         complain(&anyhow::anyhow!("{sentence}"));
     }
     Ok(if failed.is_empty() && compared.exceeded.is_empty() { 0 } else { NEGATIVE })
+}
+
+/// What cannot be used ends with the status of a command line.
+fn usable<T>(found: Result<T>) -> Result<T> {
+    found.map_err(|error| match error.is::<Failure>() {
+        true => error,
+        false => Failure { status: USAGE, sentence: format!("{error:#}") }.into(),
+    })
 }
 
 /// Writes the headers for C and C++.
