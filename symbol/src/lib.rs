@@ -21,8 +21,8 @@
 //! Generated code has the names that run-time compilers write for profilers
 //! ([`Symbolizer::name_generated`]).
 //!
-//! **Leaves out** split debug information (`.dwo`), lines of generated code, and 32-bit files. Source: System V ABI, AMD64 supplement, chapters 4 and 5; DWARF 5, sections
-//! 6.2 and 6.4.
+//! **Leaves out** split debug information (`.dwo`), lines of generated code, and 32-bit files.
+//! Source: System V ABI, AMD64 supplement, chapters 4 and 5; DWARF 5, sections 6.2 and 6.4.
 
 #![forbid(unsafe_code)]
 

@@ -329,6 +329,9 @@ impl Prepared<'_> {
         report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         (report.sort, report.order) = (self.sort, self.order);
         report.fill(&tally, &symbols, &self.by);
+        if self.run.format == Shape::Json && self.by.contains(&By::Line) {
+            report.add_source_text();
+        }
         if let Some(images) = &measured.images {
             report.processes = Some(processes(&outcome.processes, images, tally.none));
         }
