@@ -66,6 +66,8 @@
 //! criterion = { package = "lightfoot-bench", version = "0.1" }
 //! ```
 //!
+//! A package depends on this crate under one name; the attributes need `lightfoot-bench`.
+//!
 //! # Leaves out
 //!
 //! Time: `criterion` and `divan` measure it. What differs from run to run (the seeds of `HashMap`,

@@ -47,8 +47,8 @@ fn ask(words: [u64; 6]) -> u64 {
     let mut answer = 0u64;
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     // SAFETY: `rdi` is rotated by 128 bits in all, which leaves it as it was, and `rbx` is
-    // exchanged with itself. Who knows the sequence reads the words, which live until it is over, and the
-    // texts that they point to, and writes `rdx`.
+    // exchanged with itself. Who knows the sequence reads the words, which live until it is over,
+    // and the texts that they point to, and writes `rdx`.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",

@@ -115,6 +115,8 @@ fn usable<T>(found: Result<T>) -> Result<T> {
 
 /// Writes the headers for C and C++.
 fn write_headers(folder: &Path) -> Result<u8> {
+    // If this fails, writing says why.
+    let _ = std::fs::create_dir(folder);
     for (name, text) in region::HEADERS {
         let path = folder.join(name);
         present::output::replace(&path, text)

@@ -15,7 +15,7 @@ use crate::run::simulation::Simulation;
 use crate::run::tally::{Counts, Excerpts, Part};
 use anyhow::{Context, Result};
 use event::Stream;
-use instrument::{Aslr, Children, Command, Exit, Options, Outcome, Process, Threads};
+use instrument::{Children, Command, Exit, Options, Outcome, Process};
 use simulate::{plan_levels, WriteBacks};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -42,13 +42,9 @@ fn count(options: &BenchWorker, hierarchy: Option<&Hierarchy>) -> Result<Answer>
         }
         None => (Stream::Counts, Recorded::Counted),
     };
-    let run = Options {
-        aslr: Aslr::Off,
-        stream,
-        children: Children::Followed,
-        translations: translations(),
-        threads: Threads::Together,
-    };
+    // Addresses are not randomised, which is the default.
+    let translations = translations();
+    let run = Options { stream, children: Children::Followed, translations, ..Options::default() };
     let marker = Benchmarks::new(options.cold);
     let mut observer = Sections::new(recorded);
     let outcome = engine::run_marked(&command, &run, &mut observer, marker.clone())?;
