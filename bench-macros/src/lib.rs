@@ -42,8 +42,10 @@ pub fn group(setting: TokenStream, item: TokenStream) -> TokenStream {
         return fill("ERROR ITEM", &[("ERROR", error(said, first.span())), ("ITEM", item)]);
     }
     let mut tokens: Vec<TokenTree> = item.clone().into_iter().collect();
+    let is_module =
+        tokens.iter().any(|token| matches!(token, TokenTree::Ident(word) if word.to_string() == "mod"));
     let body = match tokens.pop() {
-        Some(TokenTree::Group(body)) if body.delimiter() == Delimiter::Brace => body,
+        Some(TokenTree::Group(body)) if is_module && body.delimiter() == Delimiter::Brace => body,
         _ => {
             let said = "a group is a module with its contents: write #[group] mod name { … }";
             let span = proc_macro::Span::call_site();

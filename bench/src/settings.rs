@@ -9,6 +9,8 @@ use std::ffi::OsString;
 pub(crate) struct Settings {
     /// Parts of the names of benchmarks; none for all.
     filters: Vec<String>,
+    /// Parts of the names of benchmarks to leave out.
+    skipped: Vec<String>,
     is_exact: bool,
     pub(crate) lists: bool,
     pub(crate) starts_cold: bool,
@@ -30,12 +32,17 @@ impl Settings {
             };
             match option {
                 // What cargo and test runners say of the program, its output and its threads.
-                "--bench" | "--test" | "--nocapture" | "--no-capture" | "--quiet" | "-q" | "--noplot" => {}
+                "--bench" | "--test" | "--nocapture" | "--no-capture" | "--show-output" | "--quiet" | "-q"
+                | "--include-ignored" | "--noplot" => {}
                 "--format" | "--color" | "--test-threads" | "--logfile" => {
                     value.or_else(|| words.next()).ok_or_else(|| format!("{option}: give a value behind it"))?;
                 }
                 // No benchmark is ignored, so the list of ignored ones is empty.
                 "--ignored" => settings.part = Some((0, 0)),
+                "--skip" => {
+                    let value = value.or_else(|| words.next());
+                    settings.skipped.push(value.ok_or("--skip: give a part of a name behind it")?);
+                }
                 "--exact" => settings.is_exact = true,
                 "--list" => settings.lists = true,
                 "--here" => settings.stays_here = true,
@@ -58,6 +65,9 @@ impl Settings {
 
     /// Whether a benchmark of this name is meant.
     pub(crate) fn means(&self, name: &str) -> bool {
+        if self.skipped.iter().any(|part| name.contains(part.as_str())) {
+            return false;
+        }
         let matches = |filter: &String| match self.is_exact {
             true => name == filter,
             false => name.contains(filter.as_str()),
@@ -108,6 +118,9 @@ mod tests {
         assert!(part.means("sorting/large") && part.means("a::sum") && !part.means("split"));
         assert!(whole.means("sort") && !whole.means("sorting"));
         assert!(Settings::default().means("anything"));
+        let but = read("sort --skip large").unwrap();
+        assert!(but.means("sort/small") && !but.means("sort/large"));
+        assert!(read("--skip").unwrap_err().starts_with("--skip"));
     }
 
     #[test]

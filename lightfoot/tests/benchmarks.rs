@@ -210,6 +210,44 @@ fn what_cannot_be_used_is_named() {
     program("/bin/true").says("/bin/true passes no mark of a region");
 }
 
+/// Wrong attributes, and what the compiler then says.
+const WRONG: &[(&str, &str)] = &[
+    ("#[bench] fn a(x: u32) {}", "benchmark a takes an input: give it one with setup"),
+    ("#[bench(args(one = 1))] fn b() {}", "benchmark b takes no input: give it a parameter"),
+    ("#[bench(arg(one = 1))] fn c(x: u32) {}", "arg is no setting of a benchmark: write #[bench]"),
+    ("#[bench(args(1))] fn d(x: u32) {}", "an input has a name: write args(name = value)"),
+    ("#[bench(args(one = 1, one = 2))] fn e(x: u32) {}", "two inputs are called one: rename one"),
+    ("#[bench(args(one =))] fn f(x: u32) {}", "input one has no value"),
+    ("#[bench] struct G;", "a benchmark is a function: write #[bench] fn name"),
+    ("#[bench] fn h<T>() {}", "benchmark h is generic"),
+    ("#[bench(setup = x, setup = y)] fn i(x: u32) {}", "setup is given twice"),
+    ("#[group] fn j() {}", "a group is a module with its contents"),
+    ("#[group(all)] mod k {}", "a group has no settings"),
+];
+
+#[test]
+fn what_is_wrong_in_an_attribute_is_a_sentence() {
+    if !has_cargo() {
+        return;
+    }
+    let package = Package::new("wrong");
+    let items: Vec<&str> = WRONG.iter().map(|(item, _)| *item).collect();
+    package.write(
+        "benches/speed.rs",
+        &format!("use lightfoot_bench::{{bench, group}};\n{}\nfn main() {{}}", items.join("\n")),
+    );
+    let ran = package.bench("speed").run();
+    ran.fails_with(2).says("cargo cannot build the benchmarks: see what it says above");
+    for (_, sentence) in WRONG {
+        ran.says(sentence);
+    }
+    package.write(
+        "benches/speed.rs",
+        "#[lightfoot_bench::bench]\nfn twice() {}\nlightfoot_bench::main!(twice, twice);",
+    );
+    package.bench("speed").run().fails_with(2).says("two benchmarks of speed are called twice: rename one");
+}
+
 #[test]
 fn cargo_finds_the_command_and_each_benchmark_has_a_page() {
     if !has_cargo() {

@@ -127,14 +127,17 @@ pub(super) fn summary(compared: &Comparison<'_>) -> String {
         None => out += ", without caches",
     }
     if let Some(baseline) = compared.baseline {
-        let differ = results.benchmarks.iter().filter(|row| compared.differs(row)).count() as u64;
+        let rows = || results.benchmarks.iter();
+        let new = rows().filter(|row| compared.before(row).is_none()).count() as u64;
+        let differ = rows().filter(|row| compared.differs(row)).count() as u64 - new;
         out += &match differ {
             0 => format!("; none differs from baseline {baseline}"),
-            _ => format!(
-                "; {} differ{} from baseline {baseline}",
-                grouped(differ),
-                if differ == 1 { "s" } else { "" }
-            ),
+            1 => format!("; 1 differs from baseline {baseline}"),
+            _ => format!("; {} differ from baseline {baseline}", grouped(differ)),
+        };
+        out += &match new {
+            0 => String::new(),
+            _ => format!(", {} new", grouped(new)),
         };
     }
     out
