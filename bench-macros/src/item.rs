@@ -74,6 +74,7 @@ pub(crate) fn function(item: &TokenStream) -> Result<Function, (String, Span)> {
     let (mut visibility, mut conditions) = (TokenStream::new(), TokenStream::new());
     let (mut is_async, mut is_inlined) = (false, false);
     let mut tokens = item.clone().into_iter().peekable();
+    // Everything before `fn`, then the name and the list of parameters.
     loop {
         match tokens.next().ok_or_else(refused)? {
             TokenTree::Punct(hash) if hash.as_char() == '#' => {

@@ -41,6 +41,7 @@ pub fn group(setting: TokenStream, item: TokenStream) -> TokenStream {
         let said = "a group has no settings: write #[group]";
         return fill("ERROR ITEM", &[("ERROR", error(said, first.span())), ("ITEM", item)]);
     }
+    // The body is the last token of a module.
     let mut tokens: Vec<TokenTree> = item.clone().into_iter().collect();
     let is_module =
         tokens.iter().any(|token| matches!(token, TokenTree::Ident(word) if word.to_string() == "mod"));
@@ -97,6 +98,7 @@ fn added(function: &Function, setting: &Setting) -> Result<(TokenStream, Inlinin
         }
         _ => {}
     }
+    // A benchmark without named inputs has one without a name.
     let whole = Input { name: None, value: TokenStream::new() };
     let inputs = if setting.inputs.is_empty() { std::slice::from_ref(&whole) } else { &setting.inputs };
     let calls = inputs.iter().map(|input| call(function, setting.setup.as_ref(), input)).collect();
@@ -128,6 +130,7 @@ fn call(function: &Function, setup: Option<&TokenStream>, input: &Input) -> Toke
         None if count == 0 => fill("()", &[]),
         None => input.value.clone(),
     };
+    // Several parameters come as a tuple.
     let (pattern, passed) = match count {
         0 => ("()".to_owned(), String::new()),
         1 => ("input".to_owned(), "input".to_owned()),

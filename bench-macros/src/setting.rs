@@ -44,6 +44,7 @@ impl Setting {
                 _ => return Err((format!("{word} is no setting of a benchmark: {KNOWN}"), span)),
             }
         }
+        // Names tell benchmarks apart.
         for (number, input) in setting.inputs.iter().enumerate() {
             let name = |input: &Input| input.name.as_ref().map(ToString::to_string).unwrap_or_default();
             if setting.inputs[..number].iter().any(|other| name(other) == name(input)) {

@@ -127,6 +127,9 @@ fn a_package_is_built_counted_and_compared() {
     assert!(matches!(of_sum[..], [one] if one.starts_with("worse: speed sum: ")), "{said}");
     let annotation = said.lines().last().unwrap();
     assert!(annotation.starts_with("::error file=benches/speed.rs,line=13,title=benchmark sum::"), "{said}");
+    // What exceeded a limit is not what the next run is compared with.
+    let last = String::from_utf8(package.bench("speed").run().stdout).unwrap();
+    assert!(last.ends_with("; 1 differs from baseline last\n"), "{last}");
     let summary = std::fs::read_to_string(bench.join("summary.md")).unwrap();
     assert!(summary.contains("1 differs from baseline main"), "{summary}");
     assert!(summary.contains("**worse:** speed sum"), "{summary}");

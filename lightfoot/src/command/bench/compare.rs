@@ -34,24 +34,13 @@ impl<'r> Comparison<'r> {
         Comparison { results, baseline: None, before, gone, exceeded }
     }
 
-    /// Results beside a baseline. `all` says whether every benchmark was to be counted.
-    ///
-    /// # Errors
-    /// When they were counted in different ways.
+    /// Results beside a baseline that was counted in the same way.
     pub(super) fn new(
         results: &'r Results,
         (name, base): (&'r str, &'r Results),
         limits: &[Limit],
         chosen: Chosen,
-    ) -> Result<Comparison<'r>> {
-        if !same_measure(results, base) {
-            let sentence = format!(
-                "baseline {name} was counted {}, and this run {}: count both in one way, or save the baseline anew",
-                way(base),
-                way(results)
-            );
-            return Err(Failure { status: USAGE, sentence }.into());
-        }
+    ) -> Comparison<'r> {
         let before: HashMap<_, _> = base.benchmarks.iter().map(|row| (row.key(), &row.events)).collect();
         let now: HashSet<_> = results.benchmarks.iter().map(Row::key).collect();
         // The benchmarks of programs that did not run are not gone.
@@ -68,7 +57,7 @@ impl<'r> Comparison<'r> {
                 limits.iter().filter_map(|limit| compared.exceeds(row, limit)).collect::<Vec<_>>()
             })
             .collect();
-        Ok(compared)
+        compared
     }
 
     /// The events of a benchmark in the baseline.
@@ -108,6 +97,22 @@ impl<'r> Comparison<'r> {
         );
         (is_beyond && grown > 0).then_some(Exceeded { row, sentence })
     }
+}
+
+/// Refuses to compare results that were counted in different ways.
+///
+/// # Errors
+/// When they were.
+pub(super) fn check_way(results: &Results, (name, base): (&str, &Results)) -> Result<()> {
+    if same_measure(results, base) {
+        return Ok(());
+    }
+    let sentence = format!(
+        "baseline {name} was counted {}, and this run {}: count both in one way, or save the baseline anew",
+        way(base),
+        way(results)
+    );
+    Err(Failure { status: USAGE, sentence }.into())
 }
 
 /// Which benchmarks were to be counted.
@@ -162,7 +167,7 @@ mod tests {
     fn exceeded(before: u64, now: u64, growth: Growth) -> Vec<String> {
         let limit = Limit { text: "instructions=+1%".into(), event: "instructions", growth };
         let (base, now) = (results(&[("a", before, 0)]), results(&[("a", now, 0)]));
-        let compared = Comparison::new(&now, ("main", &base), &[limit], Chosen::All).unwrap();
+        let compared = Comparison::new(&now, ("main", &base), &[limit], Chosen::All);
         compared.exceeded.into_iter().map(|exceeded| exceeded.sentence).collect()
     }
 
@@ -183,11 +188,11 @@ mod tests {
     fn what_is_new_or_gone_exceeds_nothing() {
         let limit = Limit { text: String::new(), event: "l1d_misses", growth: Growth::Percent(0.0) };
         let (base, now) = (results(&[("a", 1, 1), ("b", 1, 1)]), results(&[("b", 1, 1), ("c", 1, 1)]));
-        let compared = Comparison::new(&now, ("main", &base), &[limit], Chosen::All).unwrap();
+        let compared = Comparison::new(&now, ("main", &base), &[limit], Chosen::All);
         assert!(compared.exceeded.is_empty());
         assert_eq!(compared.gone.iter().map(|row| &*row.name).collect::<Vec<_>>(), ["a"]);
         assert!(compared.differs(&now.benchmarks[1]) && !compared.differs(&now.benchmarks[0]));
-        let compared = Comparison::new(&now, ("main", &base), &[], Chosen::Some).unwrap();
+        let compared = Comparison::new(&now, ("main", &base), &[], Chosen::Some);
         assert!(compared.gone.is_empty(), "a filter left it out");
     }
 
@@ -195,7 +200,7 @@ mod tests {
     fn results_of_two_ways_are_not_compared() {
         let base = Results { machine: Some("zen4".into()), ..results(&[]) };
         let now = Results { cold: true, ..results(&[]) };
-        let said = Comparison::new(&now, ("main", &base), &[], Chosen::All).err().unwrap().to_string();
+        let said = check_way(&now, ("main", &base)).unwrap_err().to_string();
         assert!(said.contains("--machine zen4") && said.contains("--no-caches --cold"), "{said}");
     }
 

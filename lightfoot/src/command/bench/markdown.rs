@@ -129,7 +129,7 @@ mod tests {
         let (base, now) = (results(1000), results(2000));
         let limit =
             Limit { text: "instructions=+1%".into(), event: "instructions", growth: Growth::Percent(1.0) };
-        show(&Comparison::new(&now, ("main", &base), &[limit], Chosen::All).unwrap())
+        show(&Comparison::new(&now, ("main", &base), &[limit], Chosen::All))
     }
 
     #[test]

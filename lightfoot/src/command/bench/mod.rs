@@ -28,7 +28,7 @@ use crate::run::hierarchy::Hierarchy;
 use crate::run::named;
 use anyhow::{Context, Result};
 use baseline::{check_name, Baselines, LAST};
-use compare::{Chosen, Comparison};
+use compare::{check_way, Chosen, Comparison};
 use present::exit::{Failure, NEGATIVE, USAGE};
 use present::output::{print, Destination};
 use programs::{Found, Program};
@@ -62,47 +62,62 @@ pub(super) fn run(options: &Bench) -> Result<u8> {
     let base = base(options, &baselines)?;
     let listed = list(&programs, options)?;
     if options.list {
-        let line = |program: &Program, name: &String| format!("{} {name}\n", program.name);
-        let lines =
-            listed.iter().flat_map(|(program, names)| names.iter().map(move |name| line(program, name)));
-        print(&lines.collect::<String>())?;
-        return Ok(0);
+        return print_list(&listed);
+    }
+    let mut results = Results {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        machine: machine.as_ref().map(|machine| machine.label.clone()),
+        cold: options.cold,
+        benchmarks: Vec::new(),
+    };
+    if let Some((name, base)) = &base {
+        check_way(&results, (name, base))?;
     }
     for name in &skipped {
         eprintln!("warning: {name} is no program of crate lightfoot-bench: its benchmarks are left out");
     }
-    let argument = machine.as_ref().map(|machine| machine.argument.clone());
-    let Work { rows, failed } = work::count(&listed, options, argument.as_deref())?;
-    let results = Results {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: machine.map(|machine| machine.label),
-        cold: options.cold,
-        benchmarks: rows,
-    };
+    let argument = machine.as_ref().map(|machine| &*machine.argument);
+    let Work { rows, failed } = work::count(&listed, options, argument)?;
+    results.benchmarks = rows;
     let chosen = match options.filters.is_empty() && options.package.is_empty() && options.bench.is_empty() {
         true => Chosen::All,
         false => Chosen::Some,
     };
     let compared = match &base {
-        Some((name, base)) => Comparison::new(&results, (name, base), &options.limit, chosen)?,
+        Some((name, base)) => Comparison::new(&results, (name, base), &options.limit, chosen),
         None => Comparison::alone(&results),
     };
     for (format, place) in &places {
-        let text = show(&compared, *format, &failed)?;
-        match place {
-            Destination::Stderr => print(&text)?,
-            file => file.write(&text)?,
-        }
+        write(place, &show(&compared, *format, &failed)?)?;
     }
     if let Some(folder) = &options.html {
-        pages::write(folder, &listed, options, argument.as_deref())?;
+        pages::write(folder, &listed, options, argument)?;
     }
-    keep(options, &baselines, &results)?;
+    // What exceeds a limit does not become the measure of the next run.
+    if compared.exceeded.is_empty() || options.save_baseline.is_some() {
+        keep(options, &baselines, &results)?;
+    }
     for sentence in &failed {
         complain(&anyhow::anyhow!("{sentence}"));
     }
     Ok(if failed.is_empty() && compared.exceeded.is_empty() { 0 } else { NEGATIVE })
+}
+
+/// Writes an answer to its place; standard error stands for standard output.
+fn write(place: &Destination, text: &str) -> Result<()> {
+    match place {
+        Destination::Stderr => print(text),
+        file => file.write(text),
+    }
+}
+
+/// Prints the names of benchmarks, each behind that of its program.
+fn print_list(listed: &[(&Program, Vec<String>)]) -> Result<u8> {
+    let line = |program: &Program, name: &String| format!("{} {name}\n", program.name);
+    let lines = listed.iter().flat_map(|(program, names)| names.iter().map(move |name| line(program, name)));
+    print(&lines.collect::<String>())?;
+    Ok(0)
 }
 
 /// What cannot be used ends with the status of a command line.

@@ -42,6 +42,7 @@ pub(super) fn lines(compared: &Comparison<'_>) -> String {
         out += &if shows_change(event) { format!("{:>CHANGE_WIDTH$}", "change") } else { String::new() };
     }
     out.push('\n');
+    // The name of a program stands above its benchmarks.
     let mut program = None;
     for row in &compared.results.benchmarks {
         if program.replace((&row.package, &row.program)) != Some((&row.package, &row.program)) {

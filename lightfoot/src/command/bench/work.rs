@@ -39,6 +39,7 @@ pub(super) fn count(
     options: &Bench,
     machine: Option<&Path>,
 ) -> Result<Work> {
+    // A program is started as often as there are parts of its benchmarks.
     let jobs = options.jobs.map_or_else(processors, usize::from);
     let mut tasks = Vec::new();
     for (program, names) in listed {
