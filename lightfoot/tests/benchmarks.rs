@@ -163,9 +163,16 @@ fn a_benchmark_that_panics_ends_nothing_else() {
     if !has_cargo() {
         return;
     }
-    let package = Package::new("failing");
+    let (bench, package) = (Bench::new(), Package::new("failing"));
     package.speed(1000, true);
-    let ran = package.bench("speed").args(["--format", "json", "sum", "bad", "later"]).run();
+    let also = bench.join("annotations");
+    let shapes = ["--format", "json", "--also", &format!("github={}", also.display())];
+    let ran = package.bench("speed").args(shapes).args(["sum", "bad", "later"]).run();
+    let annotated = std::fs::read_to_string(also).unwrap();
+    assert!(
+        annotated.ends_with("not counted::benchmark bad of speed: it ended with status 101\n"),
+        "{annotated}"
+    );
     ran.ends_with(1).says("lightfoot: benchmark bad of speed: it ended with status 101");
     let answer = json(&ran.stdout);
     let names: Vec<String> = events(&answer).into_iter().map(|(name, _)| name).collect();

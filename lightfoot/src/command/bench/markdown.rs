@@ -17,15 +17,18 @@ const COLUMNS: &[(&str, &str)] = &[
 
 /// The answer as a comment on a pull request: what is worse, what changed, and everything folded
 /// up.
-pub(super) fn markdown(compared: &Comparison<'_>) -> String {
+pub(super) fn markdown(compared: &Comparison<'_>, failed: &[String]) -> String {
     let mut out = format!("### Benchmarks\n\n{}.\n\n", escaped(&summary(compared)));
     for exceeded in &compared.exceeded {
         out += &format!("- **worse:** {}\n", escaped(&exceeded.sentence));
     }
+    for sentence in failed {
+        out += &format!("- **not counted:** {}\n", escaped(sentence));
+    }
     for row in &compared.gone {
         out += &format!("- gone: {} {}\n", escaped(&row.program), escaped(&row.name));
     }
-    if !(compared.exceeded.is_empty() && compared.gone.is_empty()) {
+    if !(compared.exceeded.is_empty() && failed.is_empty() && compared.gone.is_empty()) {
         out.push('\n');
     }
     let all: Vec<&Row> = compared.results.benchmarks.iter().collect();
@@ -75,8 +78,9 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// A command of GitHub's runner for each limit that is exceeded, which annotates the benchmark.
-pub(super) fn annotations(compared: &Comparison<'_>) -> String {
+/// A command of GitHub's runner for each limit that is exceeded, which annotates the benchmark, and
+/// for each benchmark that was not counted.
+pub(super) fn annotations(compared: &Comparison<'_>, failed: &[String]) -> String {
     let mut out = String::new();
     for exceeded in &compared.exceeded {
         let row = exceeded.row;
@@ -86,6 +90,9 @@ pub(super) fn annotations(compared: &Comparison<'_>) -> String {
             false => format!("file={},line={},{title}", property(&row.file), row.line),
         };
         out += &format!("::error {place}::{}\n", message(&exceeded.sentence));
+    }
+    for sentence in failed {
+        out += &format!("::error title=benchmark not counted::{}\n", message(sentence));
     }
     out
 }
@@ -135,7 +142,7 @@ mod tests {
     #[test]
     fn an_annotation_stands_at_the_benchmark() {
         assert_eq!(
-            with_limit(annotations),
+            with_limit(|compared| annotations(compared, &[])),
             "::error file=benches/a%2Cb.rs,line=3,title=benchmark a|b%3A%3Ac::sorting a|b::c: 2,000 instructions \
              against 1,000 in baseline main, +100.0 %25: beyond instructions=+1%25\n"
         );
@@ -143,12 +150,14 @@ mod tests {
 
     #[test]
     fn a_pull_request_sees_first_what_changed() {
-        let text = with_limit(markdown);
+        let text = with_limit(|compared| markdown(compared, &[]));
         let (changed, all) = text.split_once("<details>").unwrap();
         assert!(changed.contains("| sorting a\\|b::c | 2,000 (+100.0 %) |"), "{text}");
         assert!(changed.contains("- **worse:** sorting a\\|b::c: 2,000 instructions"), "{text}");
         assert!(!changed.contains("same") && all.contains("| sorting same | 7 |"), "{text}");
-        let alone = markdown(&Comparison::alone(&results(1)));
+        let now = results(1);
+        let alone = markdown(&Comparison::alone(&now), &["benchmark x of y: it panicked".to_owned()]);
         assert!(alone.contains("| sorting same | 7 |") && !alone.contains("<details>"), "{alone}");
+        assert!(alone.contains("- **not counted:** benchmark x of y: it panicked\n\n"), "{alone}");
     }
 }

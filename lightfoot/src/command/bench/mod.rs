@@ -229,8 +229,8 @@ fn show(compared: &Comparison<'_>, format: BenchFormat, failed: &[String]) -> Re
         BenchFormat::Text => text::lines(compared),
         BenchFormat::Details => text::details(compared),
         BenchFormat::Json => json::json(compared, failed)?,
-        BenchFormat::Markdown => markdown::markdown(compared),
-        BenchFormat::Github => text::lines(compared) + &markdown::annotations(compared),
+        BenchFormat::Markdown => markdown::markdown(compared, failed),
+        BenchFormat::Github => text::lines(compared) + &markdown::annotations(compared, failed),
     })
 }
 
