@@ -146,6 +146,8 @@ pub struct PartCounts {
     pub cut: u32,
     /// Blocks that ran, and how often.
     pub executions: Vec<(u32, u64)>,
+    /// Of these blocks, those whose conditional branch was taken, and how often.
+    pub taken: Vec<(u32, u64)>,
     /// As in [`Profile::cut`](crate::Profile::cut).
     pub left_early: Vec<(u32, u32, u64)>,
     /// Blocks that ran and are not among `executions`, because a request closed what the thread

@@ -46,6 +46,22 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "bench-macros",
+        &[
+            "setting template",
+            "item lib",
+        ],
+    ),
+    (
+        "bench",
+        &[
+            "criterion",
+            "runner",
+            "bencher process settings",
+            "block_on lib request",
+        ],
+    ),
+    (
         "present",
         &[
             "output",
@@ -196,7 +212,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "command",
             "report trace",
             "run",
-            "cli lib main",
+            "bin cli lib main",
         ],
     ),
 ];
