@@ -35,6 +35,7 @@ mod target;
 pub mod tool;
 pub mod tools;
 mod translate;
+pub mod virtual_machine;
 
 pub use error::{Error, ErrorKind};
 pub use outcome::{

@@ -4,6 +4,7 @@
 
 use crate::mark::{Deed, PartCounts};
 use crate::profile::{Numbering, Profile};
+use crate::virtual_machine::VirtualMachine;
 use event::{Record, Stream};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -74,6 +75,8 @@ pub struct Options {
     pub translations: Option<PathBuf>,
     /// Whether threads are counted separately.
     pub threads: Threads,
+    /// The machine that the program is shown.
+    pub machine: VirtualMachine,
 }
 
 impl Default for Options {
@@ -84,6 +87,7 @@ impl Default for Options {
             children: Children::Released,
             translations: None,
             threads: Threads::Together,
+            machine: VirtualMachine::default(),
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
 use crate::host::affinity::{self, Binding};
 use crate::host::ring::{self, Consumer};
+use crate::host::shown::Shown;
 use crate::host::{Host, Marking, Observing, OBSERVER_FAILED};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::mark::SharedMarker;
@@ -72,7 +73,7 @@ pub(crate) fn run_instrumented(
     check_address_space()?;
     let mut addresses_repeat = options.aslr == Aslr::Off;
     let started = Instant::now();
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = options.machine.warning().into_iter().collect();
     let pid = match spawn(&path, command, options)? {
         Spawn::Started { pid, fixed_addresses } => {
             if !fixed_addresses {
@@ -119,6 +120,7 @@ pub(crate) fn run_instrumented(
         }
         host.instrumenter = instrumenter;
         host.per_thread = threads;
+        host.shown = Shown::new(options.machine, pid);
         host.probes = probes;
         host.marking = marker.map(Marking::new);
         let ended = host.control();

@@ -20,6 +20,7 @@ use crate::code::lookup::Hash;
 use crate::code::state_map::{pick, restore_registers, slot, StateMapEntry, FLAGS_BIT};
 use crate::plan::block::Tier;
 use crate::target::layout::context;
+use crate::virtual_machine::Answered;
 use assembler::{Alu, Condition, Gpr, Size};
 use event::Stream;
 use iced_x86::InstructionInfoFactory;
@@ -35,6 +36,8 @@ pub(crate) struct EmitSetting {
     pub(crate) lookup_table: u64,
     /// Address of the table with one byte for each system call.
     pub(crate) system_calls: u64,
+    /// The instructions that the host answers.
+    pub(crate) answered: Answered,
 }
 
 /// Turns superblocks into code, one at a time.
@@ -82,6 +85,16 @@ impl Emitter {
             page_uses: 0,
             factory: InstructionInfoFactory::new(),
         }
+    }
+
+    /// Makes code that is emitted from now on stop at these instructions.
+    pub(crate) fn set_answered(&mut self, answered: Answered) {
+        self.setting.answered = answered;
+    }
+
+    /// The instructions that the host answers.
+    pub(crate) fn answered(&self) -> Answered {
+        self.setting.answered
     }
 
     /// Begins a fragment whose sections will lie at these addresses. If exits are not counted,

@@ -34,7 +34,13 @@ fn block(code: &[u8]) -> BasicBlock {
 /// An emitter that has emitted `code`; the facts of all its targets are `target`.
 fn emitted(code: &[u8], target: TargetFacts) -> Emitter {
     let (hash, lookup_table, system_calls) = (Hash::LowBits, 0x6000_0000, 0x6100_0000);
-    let mut emitter = Emitter::new(EmitSetting { stream: Stream::Counts, hash, lookup_table, system_calls });
+    let mut emitter = Emitter::new(EmitSetting {
+        stream: Stream::Counts,
+        hash,
+        lookup_table,
+        system_calls,
+        answered: Default::default(),
+    });
     let blocks = [block(code)];
     let mut facts = [Liveness::default()];
     // Every address outside the block has the facts `target`.

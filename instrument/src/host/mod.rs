@@ -18,6 +18,7 @@ mod process;
 mod release;
 mod remainder;
 pub(crate) mod ring;
+pub(crate) mod shown;
 mod signal;
 mod state;
 mod system_call;
@@ -28,7 +29,7 @@ pub(crate) use open_calls::Marking;
 pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
 
 use crate::code::counter::count_address;
-use crate::code::fragment::{EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
+use crate::code::fragment::{EXIT_INSTRUCTION, EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Forgery;
 use crate::image::Image;
@@ -101,6 +102,7 @@ impl Host<'_> {
             return Err(failure);
         }
         self.name_released();
+        self.name_open();
         let exit = self.exit.ok_or_else(|| {
             let why = "the program is gone, and the kernel has not reported how it ended";
             Error::new(ErrorKind::System, why)
@@ -149,6 +151,9 @@ impl Host<'_> {
 
     /// Answers a stop of thread `tid`.
     pub(crate) fn answer(&mut self, tid: i32, what: Wait) {
+        if self.waited(tid, what) {
+            return;
+        }
         match what {
             Wait::Exited(code) => self.ended(tid, Exit::Code(code)),
             Wait::Signaled(signal) => self.ended(tid, Exit::Signal(signal)),
@@ -166,6 +171,7 @@ impl Host<'_> {
             EXIT_RING => self.ring_full(tid),
             EXIT_PAGES => self.use_pages(tid, context),
             EXIT_SYSTEM_CALL => return self.system_call(tid),
+            EXIT_INSTRUCTION => return self.answer_instruction(tid),
             exit => {
                 let code = self.serve(tid, exit);
                 self.image_mut(tid).write64(context, context::CONTINUE, code);
@@ -334,11 +340,13 @@ impl Host<'_> {
 
     fn ended(&mut self, tid: i32, exit: Exit) {
         self.early.remove(&tid);
+        self.shown.gone(tid);
         if let (Exit::Signal(signal), Some(thread)) = (exit, self.threads.get(&tid)) {
             let image = thread.image;
             self.image_of(image).kept.iter_mut().for_each(|kept| kept.ended_by(signal));
         }
         self.gone(tid);
+        self.leaves_turns(tid);
         self.check_ended(tid);
         self.died(tid, exit);
         if tid == self.root {

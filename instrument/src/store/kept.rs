@@ -100,6 +100,9 @@ pub(crate) struct Origin<'o> {
     pub(crate) layout: &'o Layout,
     /// The setting of the run's marker, if it has one: exits to marks are not linked.
     pub(crate) marks: Option<String>,
+    /// The setting of the run's virtual machine, if it has one: instructions that the host answers
+    /// have other code.
+    pub(crate) answered: Option<String>,
 }
 
 impl KeptTranslations {
@@ -121,6 +124,9 @@ impl KeptTranslations {
         identity.extend(format!("{headers:x} {:?} {:?}", origin.stream, origin.layout).bytes());
         if let Some(marks) = &origin.marks {
             identity.extend(format!(" marks {marks}").bytes());
+        }
+        if let Some(answered) = &origin.answered {
+            identity.extend(format!(" answered {answered}").bytes());
         }
         let place = match kept_in {
             KeptIn::Folder(folder) => Place::File(Store::new(folder, &identity)),

@@ -43,6 +43,7 @@ use crate::plan::references::ReferenceShapes;
 use crate::profile::{Block, Instruction, Site};
 use crate::target::layout::{context, SITES_MAX};
 use crate::target::trust::{Modules, Trust};
+use crate::virtual_machine::Answered;
 use event::Stream;
 use iced_x86::InstructionInfoFactory;
 use policy::{
@@ -101,6 +102,7 @@ impl Translator {
             hash: cache.hash,
             lookup_table: cache.layout.low,
             system_calls: cache.layout.system_call_table(),
+            answered: Answered::default(),
         };
         Translator {
             hotness: HotnessProfile::new(filter),
@@ -127,6 +129,16 @@ impl Translator {
             cross_branches: HashSet::new(),
             watch: Watch::default(),
         }
+    }
+
+    /// Makes code that is translated from now on stop at these instructions, which the host answers.
+    pub(crate) fn set_answered(&mut self, answered: Answered) {
+        self.emitter.set_answered(answered);
+    }
+
+    /// The instructions that the host answers.
+    pub(crate) fn answered(&self) -> Answered {
+        self.emitter.answered()
     }
 
     /// The fragment at `pc`. If there is none yet, translates it, and other fragments ahead; `None`

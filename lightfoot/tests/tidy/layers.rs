@@ -99,7 +99,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "outcome",
             "mark",
             "profile",
-            "evidence",
+            "evidence virtual_machine",
             "error lib",
         ],
     ),

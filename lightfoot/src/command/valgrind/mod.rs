@@ -171,7 +171,14 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     };
     let children = if all.trace_children { Children::Followed } else { Children::Released };
     let translations = translations();
-    let options = Options { aslr: Aslr::Off, stream, children, translations, threads: Threads::Together };
+    let options = Options {
+        aslr: Aslr::Off,
+        stream,
+        children,
+        translations,
+        threads: Threads::Together,
+        machine: all.machine,
+    };
     let mut observer = Sections::new(recorded);
     let outcome = engine::run_marked(command, &options, &mut observer, requests.clone())?;
     let (sections, _) = observer.finish();

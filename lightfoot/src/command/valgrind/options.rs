@@ -161,6 +161,8 @@ pub(super) const OPTIONS: &[Known] = &[
     // Ours.
     obeyed("--rep", settings::rep),
     obeyed("--strict", |all, value| settings::yes_no(&mut all.strict, value)),
+    obeyed("--virtual-cpu", settings::processor),
+    obeyed("--repeatable", settings::repeatable),
     obeyed("--version-number", |all, value| settings::version(&mut all.version, value)),
     obeyed("--fallback", |all, value| settings::text(&mut all.fallback, value)),
 ];

@@ -1,6 +1,7 @@
 //! What a command line in Valgrind's manner asks for.
 
 use crate::cli::Rep;
+use instrument::virtual_machine::{Processor, Repeats, VirtualMachine};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -46,6 +47,8 @@ pub(super) struct Settings {
     pub(super) caches: [Option<[u64; 3]>; 3],
     pub(super) rep: Rep,
     pub(super) strict: bool,
+    /// The machine that the program is shown.
+    pub(super) machine: VirtualMachine,
     pub(super) version: String,
     pub(super) fallback: Option<String>,
 }
@@ -76,6 +79,7 @@ impl Default for Settings {
             caches: [None; 3],
             rep: Rep::Valgrind,
             strict: false,
+            machine: VirtualMachine::default(),
             version: VERSION.into(),
             fallback: None,
         }
@@ -127,6 +131,20 @@ pub(super) fn yes_no(to: &mut bool, value: &str) -> Result<(), String> {
 /// Reads yes or no, where it also matters whether it was said.
 pub(super) fn choice(to: &mut Option<bool>, value: &str) -> Result<(), String> {
     yes_no(to.get_or_insert(false), value)
+}
+
+/// Sets the processor that the program is shown.
+pub(super) fn processor(all: &mut Settings, value: &str) -> Result<(), String> {
+    all.machine.processor = Some(Processor::named(value).map_err(|error| error.to_string())?);
+    Ok(())
+}
+
+/// Sets whether the run is to repeat exactly.
+pub(super) fn repeatable(all: &mut Settings, value: &str) -> Result<(), String> {
+    let mut exactly = false;
+    yes_no(&mut exactly, value)?;
+    all.machine.repeats = if exactly { Repeats::Exactly } else { Repeats::AsNatively };
+    Ok(())
 }
 
 /// Notes a text that is not empty.
