@@ -16,6 +16,7 @@
 //! for more.
 
 mod cache;
+pub mod call;
 mod code;
 mod emit;
 mod error;
@@ -38,7 +39,7 @@ mod translate;
 
 pub use error::{Error, ErrorKind};
 pub use outcome::{
-    Aslr, Children, Command, ComplexCounts, EndedImage, EngineStats, Exit, Observer, Options, Outcome,
+    Aslr, CallRecords, Children, Command, ComplexCounts, EndedImage, EngineStats, Exit, Observer, Options, Outcome,
     Process, Progress, Thread, Threads, Unobserved,
 };
 pub use profile::{Block, Instruction, Module, Numbering, Profile, Site};

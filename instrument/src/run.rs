@@ -8,8 +8,7 @@ use crate::host::ring::{self, Consumer};
 use crate::host::{Host, Marking, Observing, OBSERVER_FAILED};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::mark::SharedMarker;
-use crate::outcome::Aslr;
-use crate::outcome::{Command, Observer, Options, Outcome};
+use crate::outcome::{Aslr, CallRecords, Command, Observer, Options, Outcome};
 use crate::probe::SharedProbes;
 use crate::profile::BlocksOfImages;
 use crate::store::kept::KeptIn;
@@ -99,7 +98,8 @@ pub(crate) fn run_instrumented(
     let _end = EndOfProgram(Handle::open(pid));
     // The observer has a thread of its own, unless one core must serve both.
     let (ended, profile) = std::thread::scope(|scope| {
-        let records = matches!(stream, Stream::Filtered(_) | Stream::Full);
+        let calls = options.calls != CallRecords::None;
+        let records = calls || matches!(stream, Stream::Filtered(_) | Stream::Full);
         let (observing, watcher) = if binding.is_single() && records {
             (Observing::Here(Box::new(consumer)), None)
         } else {
@@ -121,6 +121,7 @@ pub(crate) fn run_instrumented(
         host.per_thread = threads;
         host.probes = probes;
         host.marking = marker.map(Marking::new);
+        host.calls = options.calls;
         let ended = host.control();
         let profile = host.close();
         (ended, watcher.map_or(Ok(profile), |watcher| watcher.join().map(Some)))

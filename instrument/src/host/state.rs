@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
 use crate::image::Image;
 use crate::instrumentation::instrumenter::SharedInstrumenter;
-use crate::outcome::{self, Children, EngineStats, Exit, Process, Threads};
+use crate::outcome::{self, CallRecords, Children, EngineStats, Exit, Process, Threads};
 use crate::probe::SharedProbes;
 use crate::profile::Profile;
 use crate::store::kept::KeptIn;
@@ -107,6 +107,8 @@ pub(crate) struct Host<'o> {
     pub(crate) probes: Option<SharedProbes>,
     /// The marks at which the program divides what is counted, if the run has a marker.
     pub(crate) marking: Option<Marking>,
+    /// Whether calls are recorded.
+    pub(crate) calls: CallRecords,
     /// The first proof that the program changed memory that it shares with the host, if any.
     pub(crate) evidence: Evidence,
     pub(super) started: Instant,
@@ -157,6 +159,7 @@ impl<'o> Host<'o> {
             instrumenter: None,
             probes: None,
             marking: None,
+            calls: CallRecords::None,
             evidence,
             started: Instant::now(),
         };

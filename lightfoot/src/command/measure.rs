@@ -20,7 +20,7 @@ use crate::run::sections::{Recorded, Sections};
 use crate::run::tally::{tally, Attribution, Counts, Grain, Part as RegionPart, Tally};
 use anyhow::Result;
 use event::Stream;
-use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
+use instrument::{Aslr, CallRecords, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::number;
 use present::output::Destination;
@@ -205,7 +205,7 @@ impl Prepared<'_> {
         let aslr = if self.run.aslr { Aslr::On } else { Aslr::Off };
         let translations = if self.run.no_translation_cache { None } else { translations() };
         let threads = if self.by_thread() { Threads::Apart } else { Threads::Together };
-        Options { aslr, stream, children, translations, threads }
+        Options { aslr, stream, children, translations, threads, calls: CallRecords::None }
     }
 
     /// The images of the run, if the report tells processes apart; `hierarchy` is simulated.

@@ -109,8 +109,8 @@ impl Screen {
             if !self.any_stands_out(step) {
                 continue;
             }
-            if let Some(pages) = self.pages_of(step) {
-                plain = plain.saturating_sub(pages);
+            if let Some(others) = self.others_of(step) {
+                plain = plain.saturating_sub(others);
                 continue;
             }
             for at in start..start + step.len() {
@@ -134,14 +134,18 @@ impl Screen {
         }
     }
 
-    /// The number of page misses among these records, if all others pass without a closer look.
-    /// In front of some TLBs every second record is a page miss, so they too are tested together.
-    fn pages_of(&self, step: &[Record]) -> Option<usize> {
+    /// The number of page misses and events among these records, if all others pass without a
+    /// closer look. In front of some TLBs every second record is a page miss, and calls are events,
+    /// so they too are tested together.
+    fn others_of(&self, step: &[Record]) -> Option<usize> {
         let one = |record: &Record| {
             let is_page = record.what as u8 >> 4 == RecordKind::DataPage as u8;
-            let passes = (is_page & (record.what >> 8 < self.limits.sites) & (record.extra <= 1))
+            let is_event = record.what as u8 >> 4 == RecordKind::Tool as u8;
+            let number = record.what >> 8;
+            let passes = (is_page & (number < self.limits.sites) & (record.extra <= 1))
+                | (is_event & (number < self.limits.requests))
                 | !stands_out(&self.first_missing, record);
-            (u32::from(passes), u32::from(is_page))
+            (u32::from(passes), u32::from(is_page | is_event))
         };
         let add = |sums: (u32, u32), record| (sums.0 + one(record).0, sums.1 + one(record).1);
         let (passing, pages) = step.iter().fold((0, 0), add);

@@ -16,6 +16,7 @@ mod settings;
 
 use super::measure::translations;
 use crate::report::parts::Shape;
+use crate::run::call_graph::CallGraph;
 use crate::run::engine::{self, exit_signal, exit_status};
 use crate::run::sections::{Recorded, Section, Sections};
 use crate::run::simulation::Simulation;
@@ -23,7 +24,7 @@ use crate::run::tally::{Event, Events};
 use anyhow::{Context, Result};
 use event::Stream;
 use files::{Places, Written};
-use instrument::{Aslr, Children, Command, Exit, Options, Outcome, Process, Threads};
+use instrument::{Aslr, CallRecords, Children, Command, Exit, Options, Outcome, Process, Threads};
 use machine::Machine;
 use present::exit::{of_error, FAILURE, NOT_FOUND};
 use read::Asked;
@@ -171,8 +172,17 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     };
     let children = if all.trace_children { Children::Followed } else { Children::Released };
     let translations = translations();
-    let options = Options { aslr: Aslr::Off, stream, children, translations, threads: Threads::Together };
+    let threads = Threads::Together;
+    let calls = match (tool, &recorded) {
+        (Tool::Cachegrind | Tool::Nothing, _) => CallRecords::None,
+        (Tool::Callgrind, Recorded::Counted) => CallRecords::Instructions,
+        (Tool::Callgrind, Recorded::Simulated(_)) => CallRecords::References,
+    };
+    let options = Options { aslr: Aslr::Off, stream, children, translations, threads, calls };
     let mut observer = Sections::new(recorded);
+    if calls != CallRecords::None {
+        observer = observer.with_calls(CallGraph::new(calls, all.rep));
+    }
     let outcome = engine::run_marked(command, &options, &mut observer, requests.clone())?;
     let (sections, _) = observer.finish();
     let unmatched = requests.borrow().unmatched();

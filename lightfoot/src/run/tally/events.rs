@@ -69,6 +69,17 @@ impl Events {
         self.0[event as usize]
     }
 
+    /// What happened since the events were `before`.
+    #[must_use]
+    pub fn since(&self, before: &Events) -> Events {
+        Events(std::array::from_fn(|index| self.0[index].wrapping_sub(before.0[index])))
+    }
+
+    /// Adds `more` to the number of an event.
+    pub fn increase(&mut self, event: Event, more: u64) {
+        self.0[event as usize] = self.0[event as usize].wrapping_add(more);
+    }
+
     /// Adds the events of `other`.
     pub fn add(&mut self, other: &Events) {
         self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more);
