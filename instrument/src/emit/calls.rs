@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   … where flags are free in the last block: check of the ring's limit
-//!   last instruction: direct calls   words in the prologue, behind other pending records
+//!   last instruction: direct ones    words in the prologue, behind other pending records
 //!                     others         words once the target is in rcx
 //!                     the transfer
 //! ```
@@ -33,12 +33,16 @@ impl Emitter {
         recorded_transfer(end.block)
     }
 
-    /// Emits the words of a direct call before it.
-    pub(super) fn direct_call(&mut self, end: &BlockEnd) {
-        let Some(RecordedTransfer::DirectCall(target)) = self.transfer_to_record(end) else { return };
+    /// Emits the words of a direct call or jump before it.
+    pub(super) fn direct_transfer(&mut self, end: &BlockEnd) {
+        let (first, target) = match self.transfer_to_record(end) {
+            Some(RecordedTransfer::DirectCall(target)) => (CALL, target),
+            Some(RecordedTransfer::DirectJump(target)) => (JUMP, target),
+            _ => return,
+        };
         let block = end.block.number;
         for (first_sum, code) in self.words() {
-            let code = if first_sum == 0 { CALL } else { code };
+            let code = if first_sum == 0 { first } else { code };
             let position = self.position(0);
             let value = self.scratch(1 << position);
             let at = 16 * self.pending;
@@ -54,7 +58,7 @@ impl Emitter {
     pub(super) fn indirect_transfer(&mut self, end: &BlockEnd) {
         let Some(kind) = self.transfer_to_record(end) else { return };
         let first = match kind {
-            RecordedTransfer::DirectCall(_) => return,
+            RecordedTransfer::DirectCall(_) | RecordedTransfer::DirectJump(_) => return,
             RecordedTransfer::IndirectCall => CALL,
             RecordedTransfer::IndirectJump => JUMP,
             RecordedTransfer::Return => RETURN,

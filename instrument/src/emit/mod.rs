@@ -174,7 +174,7 @@ impl Emitter {
             count(&mut self.buffer.hot, counter, self.weights, true);
         }
         if index + 1 == block.instructions.len() {
-            self.direct_call(end);
+            self.direct_transfer(end);
         }
     }
 

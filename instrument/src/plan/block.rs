@@ -103,6 +103,8 @@ pub(crate) fn needs_scratch(stream: &Stream, shapes: &ReferenceShapes, block: &B
 pub(crate) enum RecordedTransfer {
     /// A call of the code at this address.
     DirectCall(u64),
+    /// A jump into another function, at this address.
+    DirectJump(u64),
     IndirectCall,
     IndirectJump,
     Return,
@@ -116,6 +118,9 @@ pub(crate) fn recorded_transfer(block: &BasicBlock) -> Option<RecordedTransfer> 
         FlowControl::Call if instruction.is_call_near() => {
             let target = instruction.near_branch_target();
             (target != instruction.next_ip()).then_some(RecordedTransfer::DirectCall(target))
+        }
+        FlowControl::UnconditionalBranch if block.is_tail_jump => {
+            Some(RecordedTransfer::DirectJump(instruction.near_branch_target()))
         }
         FlowControl::IndirectCall => Some(RecordedTransfer::IndirectCall),
         FlowControl::IndirectBranch => Some(RecordedTransfer::IndirectJump),

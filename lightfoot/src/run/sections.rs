@@ -15,7 +15,7 @@ use event::Record;
 use instrument::call::Ticks;
 use instrument::mark::{Deed, PartCounts};
 use instrument::{ComplexCounts, EndedImage, Module, Observer};
-use simulate::{Counts, Shelf};
+use simulate::{Counts, RecordMiss, Shelf};
 use std::collections::{BTreeMap, HashMap};
 
 /// What is made of records.
@@ -24,6 +24,38 @@ pub enum Recorded {
     Simulated(Box<Simulation>),
     /// Complex references only, which block counts do not contain.
     Counted,
+}
+
+impl Recorded {
+    /// Counts records of a thread, whose section may be closed. Notes the misses of each record, if
+    /// there is a list for them.
+    fn take(
+        &mut self,
+        section: &mut ThreadSection,
+        thread: u32,
+        records: &[Record],
+        misses: Option<&mut Vec<RecordMiss>>,
+    ) {
+        let simulation = match self {
+            Recorded::Simulated(simulation) => simulation,
+            Recorded::Counted => {
+                if section.open {
+                    section.counter.records(thread, records);
+                }
+                return;
+            }
+        };
+        if section.open {
+            simulation.exchange(&mut section.shelf);
+        }
+        match misses {
+            Some(misses) => simulation.records_logged(thread, records, misses),
+            None => simulation.records(thread, records),
+        }
+        if section.open {
+            simulation.exchange(&mut section.shelf);
+        }
+    }
 }
 
 /// A part of an image's counts: those of one thread between two cuts.
@@ -134,19 +166,10 @@ impl Observer for Sections {
             return;
         }
         let section = image.threads.entry(thread).or_default();
-        if let Some(graph) = &mut self.graph {
-            graph.records(self.image, thread, records);
-        }
-        match &mut self.recorded {
-            Recorded::Counted if section.open => section.counter.records(thread, records),
-            Recorded::Counted => {}
-            Recorded::Simulated(simulation) if section.open => {
-                simulation.exchange(&mut section.shelf);
-                simulation.records(thread, records);
-                simulation.exchange(&mut section.shelf);
-            }
-            Recorded::Simulated(simulation) => simulation.records(thread, records),
-        }
+        let Some(graph) = &mut self.graph else { return self.recorded.take(section, thread, records, None) };
+        graph.records((self.image, thread), records, |records, misses| {
+            self.recorded.take(section, thread, records, Some(misses));
+        });
     }
 
     fn complex_counts(&self) -> ComplexCounts {

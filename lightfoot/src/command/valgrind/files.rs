@@ -38,7 +38,12 @@ pub(super) struct Written<'a> {
 
 impl Places {
     /// Finds the names of everything that ran in a part.
-    pub(super) fn new(profile: &mut Profile, sections: &[Section], settings: &Settings) -> Places {
+    pub(super) fn new(
+        profile: &mut Profile,
+        sections: &[Section],
+        settings: &Settings,
+        mut symbols: Symbolizer,
+    ) -> Places {
         // What ran outside of all parts needs no names.
         let mut ran: BTreeSet<u32> = sections.iter().flat_map(|section| section.part.ran()).collect();
         let calls = sections.iter().flat_map(|section| &section.calls);
@@ -48,7 +53,6 @@ impl Places {
                 block.executions = 0;
             }
         }
-        let mut symbols = Symbolizer::new();
         let tally = tally(profile, None, (settings.rep, Grain::Lines), &mut symbols);
         let addresses = if settings.addresses { addresses(profile, &mut symbols) } else { Vec::new() };
         let mut names = Names::default();

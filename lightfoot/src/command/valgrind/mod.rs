@@ -35,6 +35,7 @@ use simulate::{plan_levels, Geometry, Levels, WriteBacks};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use symbol::Symbolizer;
 
 /// The status of a command line that cannot be run.
 const REFUSED: u8 = 1;
@@ -191,7 +192,8 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     for pattern in &unmatched {
         found.outcome.warnings.push(format!("no function that was loaded matches {pattern}"));
     }
-    report(tool, all, command, &mut found, (caches, &requests.borrow()))?;
+    let symbols = std::mem::take(&mut requests.borrow_mut().symbols);
+    report(tool, all, command, &mut found, (caches, &requests.borrow(), symbols))?;
     if all.strict && !unmatched.is_empty() {
         anyhow::bail!("no function that was loaded matches {}", unmatched.join(", "));
     }
@@ -204,10 +206,10 @@ fn report(
     all: &Settings,
     command: &Command,
     found: &mut Found,
-    (caches, requests): (Option<[[u64; 3]; 3]>, &Requests),
+    (caches, requests, symbols): (Option<[[u64; 3]; 3]>, &Requests, Symbolizer),
 ) -> Result<()> {
     let Found { outcome, sections } = found;
-    let places = (tool != Tool::Nothing).then(|| Places::new(&mut outcome.profile, sections, all));
+    let places = (tool != Tool::Nothing).then(|| Places::new(&mut outcome.profile, sections, all, symbols));
     let order = if tool == Tool::Cachegrind { Event::CACHEGRIND } else { Event::ALL };
     let events = if caches.is_some() { order.to_vec() } else { vec![Event::Ir] };
     let mut number = 0;

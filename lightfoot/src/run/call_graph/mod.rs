@@ -14,11 +14,11 @@ pub mod stack;
 
 use crate::cli::Rep;
 use crate::run::tally::{Event, Events};
-use event::{Groups, Record, RecordKind, StateLayout, Step};
+use event::{Groups, Record, RecordKind, StateLayout};
 use instrument::call::{is_word, CallEvent, CallReader, Ticks, Transfer};
 use instrument::{CallRecords, EndedImage, Module};
-use simulate::References;
-use stack::{Callee, Collects, Edge, ShadowStack};
+use simulate::{MissSide, RecordMiss, References};
+use stack::{Callee, CalleeKind, Collects, Edge, ShadowStack};
 use std::collections::{BTreeMap, HashMap};
 use symbol::{ByNumber, Symbolizer};
 
@@ -40,6 +40,19 @@ pub struct CallGraph {
     layout: StateLayout,
     symbols: Symbolizer,
     images: HashMap<u32, ImageCalls>,
+    /// What the records of a batch mean, in their order; the allocation is reused.
+    steps: Vec<(u32, Step)>,
+    /// The records of a batch without words of calls; the allocation is reused.
+    plain: Vec<Record>,
+    misses: Vec<RecordMiss>,
+}
+
+/// What a record means to calls.
+#[derive(Clone, Copy)]
+enum Step {
+    Transfer(CallEvent),
+    /// A complex reference has made this many instructions, loads and stores in addition.
+    More([u64; 3]),
 }
 
 /// The call graph of an image.
@@ -130,16 +143,35 @@ impl ThreadCalls {
         }
     }
 
-    /// Counts a complex reference, which the running sums leave out.
-    fn complex(&mut self, record: &Record, rep: Rep, layout: &StateLayout) {
-        let Step::Whole(_, complex) = self.groups.push(record) else { return };
+    /// What a complex reference adds, which the running sums leave out, if `record` is its last.
+    fn complex(&mut self, record: &Record, rep: Rep, layout: &StateLayout) -> Option<Step> {
+        let event::Step::Whole(_, complex) = self.groups.push(record) else { return None };
+        let (loads, stores) = complex.loads_and_stores(layout);
+        let mut counts = References { loads, stores, ..References::default() };
+        counts.execute(&complex);
+        Some(Step::More([rep.more(&counts), loads, stores]))
+    }
+
+    fn more(&mut self, more: [u64; 3]) {
         if self.collects == Collects::Yes {
-            let (loads, stores) = complex.loads_and_stores(layout);
-            let mut counts = References { loads, stores, ..References::default() };
-            counts.execute(&complex);
-            self.now.increase(Event::Ir, rep.more(&counts));
-            self.now.increase(Event::Dr, loads);
-            self.now.increase(Event::Dw, stores);
+            [Event::Ir, Event::Dr, Event::Dw].into_iter().zip(more).for_each(|(event, more)| {
+                self.now.increase(event, more);
+            });
+        }
+    }
+
+    fn missed(&mut self, miss: &RecordMiss) {
+        let event = match (miss.level, miss.side) {
+            (0, MissSide::Fetch) => Event::I1mr,
+            (0, MissSide::Load) => Event::D1mr,
+            (0, MissSide::Store) => Event::D1mw,
+            (1, MissSide::Fetch) => Event::ILmr,
+            (1, MissSide::Load) => Event::DLmr,
+            (1, MissSide::Store) => Event::DLmw,
+            _ => return,
+        };
+        if self.collects == Collects::Yes {
+            self.now.increase(event, 1);
         }
     }
 }
@@ -148,7 +180,9 @@ impl CallGraph {
     /// A graph of calls that are recorded in this way.
     pub fn new(records: CallRecords, rep: Rep) -> CallGraph {
         let (layout, symbols) = (StateLayout::default(), Symbolizer::new());
-        CallGraph { records, rep, layout, symbols, images: HashMap::new() }
+        let images = HashMap::new();
+        let (steps, plain, misses) = (Vec::new(), Vec::new(), Vec::new());
+        CallGraph { records, rep, layout, symbols, images, steps, plain, misses }
     }
 
     /// Says which modules an image has in addition.
@@ -156,18 +190,52 @@ impl CallGraph {
         self.images.entry(image).or_default().modules.extend_from_slice(more);
     }
 
-    /// Follows records of a thread.
-    pub fn records(&mut self, image: u32, thread: u32, records: &[Record]) {
-        let CallGraph { symbols, images, layout, rep, records: how } = self;
-        let ImageCalls { modules, keys, threads, .. } = images.entry(image).or_default();
-        let thread = threads.entry(thread).or_insert_with(|| ThreadCalls::new(*how));
-        for record in records {
-            if is_word(record) {
-                if let Some(event) = thread.reader.read(record) {
+    /// Follows records of a thread. Those that are no words of calls go to `simulate`, which puts
+    /// their misses into a list.
+    pub fn records(
+        &mut self,
+        (image, thread): (u32, u32),
+        records: &[Record],
+        simulate: impl FnOnce(&[Record], &mut Vec<RecordMiss>),
+    ) {
+        self.divide((image, thread), records);
+        simulate(&self.plain, &mut self.misses);
+        let CallGraph { symbols, images, steps, misses, .. } = self;
+        let Some(ImageCalls { modules, keys, threads, .. }) = images.get_mut(&image) else { return };
+        let Some(thread) = threads.get_mut(&thread) else { return };
+        let mut misses = misses.drain(..).peekable();
+        for (behind, step) in steps.drain(..) {
+            // What missed before the step belongs to the calls that are open until then.
+            while let Some(miss) = misses.next_if(|miss| miss.record < behind) {
+                thread.missed(&miss);
+            }
+            match step {
+                Step::More(more) => thread.more(more),
+                Step::Transfer(event) => {
                     follow(thread, &event, keys, |target| callee_at(symbols, modules, target));
                 }
-            } else if matches!(record.code().kind(), RecordKind::Complex | RecordKind::Payload) {
-                thread.complex(record, *rep, layout);
+            }
+        }
+        misses.for_each(|miss| thread.missed(&miss));
+    }
+
+    /// Divides a batch into plain records and steps, each with the number of plain records before
+    /// it.
+    fn divide(&mut self, (image, thread): (u32, u32), records: &[Record]) {
+        let CallGraph { images, layout, rep, records: how, steps, plain, .. } = self;
+        let threads = &mut images.entry(image).or_default().threads;
+        let thread = threads.entry(thread).or_insert_with(|| ThreadCalls::new(*how));
+        plain.clear();
+        for record in records {
+            if is_word(record) {
+                let event = thread.reader.read(record);
+                steps.extend(event.map(|event| (plain.len() as u32, Step::Transfer(event))));
+                continue;
+            }
+            plain.push(*record);
+            if matches!(record.code().kind(), RecordKind::Complex | RecordKind::Payload) {
+                let more = thread.complex(record, *rep, layout);
+                steps.extend(more.map(|more| (plain.len() as u32, more)));
             }
         }
     }
@@ -276,17 +344,21 @@ fn follow(
             stack.call(event.stack, edge, now, *collects);
         }
         Transfer::Jump(target) => {
+            // A long jump has set the stack pointer before it.
+            stack.abandon(event.stack, now);
             let Some((open, from)) = stack.innermost() else { return };
             let edge = keys.number(event.block, target, || callee_at(target));
             if edge.1.function == from.function {
                 return;
             }
-            if from.is_stub {
-                // The function behind the stub is called where the stub was.
-                let caller = keys.all[open as usize].block;
-                stack.replace(keys.number(caller, target, || edge.1));
-            } else {
-                stack.jump(edge, now, *collects);
+            // The function behind a stub or the resolver is called where that was.
+            let caller = keys.all[open as usize].block;
+            match from.kind {
+                CalleeKind::Function => stack.jump(edge, now, *collects),
+                CalleeKind::Stub => stack.replace(keys.number(caller, target, || edge.1)),
+                CalleeKind::Resolver => {
+                    stack.succeed(keys.number(caller, target, || edge.1), now, *collects);
+                }
             }
         }
     }
@@ -295,11 +367,14 @@ fn follow(
 /// The function at an address. What no module has is one function.
 fn callee_at(symbols: &mut Symbolizer, modules: &[Module], target: u64) -> Callee {
     let module = modules.iter().rev().find(|module| (module.start..module.end).contains(&target));
-    let Some(module) = module else { return Callee { function: 0, is_stub: false } };
+    let Some(module) = module else { return Callee { function: 0, kind: CalleeKind::Function } };
     let function = symbols.function_at(module, target).function;
     let name = &symbols.functions()[function].name;
-    let is_stub =
-        name.ends_with("@plt") || name.ends_with(".plt") || name.starts_with("_dl_runtime_resolve");
+    let kind = match name.as_str() {
+        name if name.starts_with("_dl_runtime_resolve") => CalleeKind::Resolver,
+        name if name.ends_with("@plt") || name.ends_with(".plt") => CalleeKind::Stub,
+        _ => CalleeKind::Function,
+    };
     // Number 0 is that of unknown code.
-    Callee { function: function as u32 + 1, is_stub }
+    Callee { function: function as u32 + 1, kind }
 }

@@ -33,8 +33,20 @@ pub struct Edge {
 pub struct Callee {
     /// The number of its function.
     pub function: u32,
-    /// Whether it is a stub of the linkage table.
-    pub is_stub: bool,
+    /// What it is.
+    pub kind: CalleeKind,
+}
+
+/// What a callee is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CalleeKind {
+    /// A function.
+    Function,
+    /// A stub of the linkage table: the function to which it jumps takes its place.
+    Stub,
+    /// The dynamic linker's resolver: when it has found a function, its own call is over, and the
+    /// function is called in its place.
+    Resolver,
 }
 
 /// Whether a thread counts.
@@ -78,10 +90,15 @@ fn is_below(low: u32, high: u32) -> bool {
 impl ShadowStack {
     /// A call by `edge`, with the stack pointer that it finds.
     pub fn call(&mut self, pointer: u32, (edge, callee): (u32, Callee), now: &Events, collects: Collects) {
+        self.abandon(pointer, now);
+        self.open(pointer.wrapping_sub(8), (edge, callee), now, collects);
+    }
+
+    /// Closes the frames whose slots lie below the stack pointer: they will not return.
+    pub fn abandon(&mut self, pointer: u32, now: &Events) {
         while self.frames.last().is_some_and(|top| is_below(top.slot, pointer)) {
             self.close(now);
         }
-        self.open(pointer.wrapping_sub(8), (edge, callee), now, collects);
     }
 
     /// The edge and callee of the innermost open call.
@@ -111,6 +128,13 @@ impl ShadowStack {
         }
         let collects = if stub.is_counted { Collects::Yes } else { Collects::No };
         self.open(stub.slot, (edge, callee), &stub.from, collects);
+    }
+
+    /// The innermost frame ends, and one of `edge` takes its place on the stack.
+    pub fn succeed(&mut self, (edge, callee): (u32, Callee), now: &Events, collects: Collects) {
+        let Some(slot) = self.frames.last().map(|top| top.slot) else { return };
+        self.close(now);
+        self.open(slot, (edge, callee), now, collects);
     }
 
     /// A return through the slot to which the stack pointer points.
