@@ -90,6 +90,36 @@ impl CallReader {
         CallReader { records, open: None, stores: 0 }
     }
 
+    /// Reads the event with which `words` begin, if all of its words are there and no other event
+    /// is open; returns it with their number. [`CallReader::read`] reads everything else.
+    #[inline(always)]
+    pub fn read_whole(&mut self, words: &[Record]) -> Option<(CallEvent, usize)> {
+        let code = |index: usize| words.get(index).map(|word| u32::from(word.code().0) & 15);
+        let first = words.first().filter(|_| self.open.is_none())?;
+        let references = usize::from(self.records == CallRecords::References);
+        let mut ticks = Ticks { instructions: first.address, loads: 0, stores: self.stores };
+        if references > 0 {
+            let word = words.get(1).filter(|_| code(1) == Some(REFERENCES))?;
+            let more = word.extra.wrapping_sub(self.stores as u32);
+            (ticks.loads, ticks.stores) = (word.address, self.stores.wrapping_add(more.into()));
+        }
+        let (transfer, count) = match code(0)? {
+            RETURN => (Transfer::Return, 1 + references),
+            first if code(1 + references) == Some(TARGET) => {
+                let target = words[1 + references].address;
+                let transfer = match first {
+                    CALL => Transfer::Call(target),
+                    JUMP => Transfer::Jump(target),
+                    _ => return None,
+                };
+                (transfer, 2 + references)
+            }
+            _ => return None,
+        };
+        self.stores = ticks.stores;
+        Some((CallEvent { transfer, block: first.site() as u32, stack: first.extra, ticks }, count))
+    }
+
     /// Reads the next word; returns the event if the word is its last. Words without a beginning
     /// are passed over.
     pub fn read(&mut self, word: &Record) -> Option<CallEvent> {
@@ -141,6 +171,10 @@ mod tests {
             word(9, REFERENCES, 40, 15),
         ];
         let events: Vec<CallEvent> = words.iter().filter_map(|word| reader.read(word)).collect();
+        let mut whole = CallReader::new(CallRecords::References);
+        assert_eq!(whole.read_whole(&words), Some((events[0], 3)));
+        assert_eq!(whole.read_whole(&words[3..]), Some((events[1], 2)));
+        assert_eq!(whole.read_whole(&words[..2]), None, "its target follows later");
         let ticks = |instructions, loads, stores| Ticks { instructions, loads, stores };
         let call =
             CallEvent { transfer: Transfer::Call(0x5555), block: 7, stack: 0x1000, ticks: ticks(100, 30, 10) };

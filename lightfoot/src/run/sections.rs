@@ -76,7 +76,7 @@ pub struct Section {
 /// The observer.
 pub struct Sections {
     recorded: Recorded,
-    graph: Option<CallGraph>,
+    graph: Option<Box<dyn CallGraph + Send>>,
     image: u32,
     living: HashMap<u32, ImageSections>,
     ended: Vec<Section>,
@@ -136,7 +136,7 @@ impl Sections {
 
     /// Follows calls too.
     #[must_use]
-    pub fn with_calls(self, graph: CallGraph) -> Sections {
+    pub fn with_calls(self, graph: Box<dyn CallGraph + Send>) -> Sections {
         Sections { graph: Some(graph), ..self }
     }
 
@@ -167,7 +167,7 @@ impl Observer for Sections {
         }
         let section = image.threads.entry(thread).or_default();
         let Some(graph) = &mut self.graph else { return self.recorded.take(section, thread, records, None) };
-        graph.records((self.image, thread), records, |records, misses| {
+        graph.records((self.image, thread), records, &mut |records, misses| {
             self.recorded.take(section, thread, records, Some(misses));
         });
     }
@@ -191,7 +191,7 @@ impl Observer for Sections {
     fn marked(&mut self, number: u32, _thread: u32, deed: Deed) {
         let image = self.living.entry(number).or_default();
         if let Some(graph) = &mut self.graph {
-            mark_calls(graph, (number, image.cuts), deed);
+            mark_calls(&mut **graph, (number, image.cuts), deed);
         }
         match deed {
             Deed::Open(thread) => image.threads.entry(thread).or_default().open = true,
@@ -232,7 +232,7 @@ impl Observer for Sections {
 }
 
 /// Lets a graph of calls follow a deed in an image, behind this number of cuts.
-fn mark_calls(graph: &mut CallGraph, (image, cuts): (u32, u32), deed: Deed) {
+fn mark_calls(graph: &mut dyn CallGraph, (image, cuts): (u32, u32), deed: Deed) {
     match deed {
         Deed::Open(thread) => graph.collect(image, thread, Collects::Yes),
         Deed::Close(thread) => graph.collect(image, thread, Collects::No),

@@ -94,6 +94,8 @@ impl Screen {
                         RecordKind::Load | RecordKind::Store | RecordKind::Modify | RecordKind::Prefetch,
                     ) if size_exists => limits.sites,
                     Some(RecordKind::Fetch | RecordKind::FetchPage) => limits.blocks,
+                    // Words of calls are as frequent as plain references; a tool's events are not.
+                    Some(RecordKind::Tool) if code & 15 != 0 => limits.requests,
                     Some(RecordKind::Payload) if code == PAYLOAD_CODE => limits.sites,
                     _ => 0,
                 };
@@ -101,7 +103,8 @@ impl Screen {
     }
 
     /// Checks records of one thread; groups must be whole. Returns the number of records of plain
-    /// references, which is exact unless a group is damaged: its payloads are then counted too.
+    /// references and words of calls, which is exact unless a group is damaged: its payloads are
+    /// then counted too.
     pub(super) fn pass(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
         let mut plain = records.len();
         for start in (0..records.len()).step_by(STEP) {
@@ -109,8 +112,8 @@ impl Screen {
             if !self.any_stands_out(step) {
                 continue;
             }
-            if let Some(others) = self.others_of(step) {
-                plain = plain.saturating_sub(others);
+            if let Some(pages) = self.pages_of(step) {
+                plain = plain.saturating_sub(pages);
                 continue;
             }
             for at in start..start + step.len() {
@@ -134,18 +137,14 @@ impl Screen {
         }
     }
 
-    /// The number of page misses and events among these records, if all others pass without a
-    /// closer look. In front of some TLBs every second record is a page miss, and calls are events,
-    /// so they too are tested together.
-    fn others_of(&self, step: &[Record]) -> Option<usize> {
+    /// The number of page misses among these records, if all others pass without a closer look.
+    /// In front of some TLBs every second record is a page miss, so they too are tested together.
+    fn pages_of(&self, step: &[Record]) -> Option<usize> {
         let one = |record: &Record| {
             let is_page = record.what as u8 >> 4 == RecordKind::DataPage as u8;
-            let is_event = record.what as u8 >> 4 == RecordKind::Tool as u8;
-            let number = record.what >> 8;
-            let passes = (is_page & (number < self.limits.sites) & (record.extra <= 1))
-                | (is_event & (number < self.limits.requests))
+            let passes = (is_page & (record.what >> 8 < self.limits.sites) & (record.extra <= 1))
                 | !stands_out(&self.first_missing, record);
-            (u32::from(passes), u32::from(is_page | is_event))
+            (u32::from(passes), u32::from(is_page))
         };
         let add = |sums: (u32, u32), record| (sums.0 + one(record).0, sums.1 + one(record).1);
         let (passing, pages) = step.iter().fold((0, 0), add);

@@ -101,8 +101,8 @@ impl Places {
             let places = (place(block.first + block.count - 1), place(callee.first));
             if let (Some(caller), Some(callee)) = places {
                 let (times, events) = costs.entry((caller, callee)).or_default();
-                *times += calls.edge.calls;
-                events.add(&calls.edge.costs);
+                *times += calls.times;
+                events.add(&calls.costs);
             }
         }
         costs

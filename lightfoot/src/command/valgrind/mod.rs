@@ -16,7 +16,7 @@ mod settings;
 
 use super::measure::translations;
 use crate::report::parts::Shape;
-use crate::run::call_graph::CallGraph;
+use crate::run::call_graph;
 use crate::run::engine::{self, exit_signal, exit_status};
 use crate::run::sections::{Recorded, Section, Sections};
 use crate::run::simulation::Simulation;
@@ -182,7 +182,7 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     let options = Options { aslr: Aslr::Off, stream, children, translations, threads, calls };
     let mut observer = Sections::new(recorded);
     if calls != CallRecords::None {
-        observer = observer.with_calls(CallGraph::new(calls, all.rep));
+        observer = observer.with_calls(call_graph::of_records(calls, all.rep));
     }
     let outcome = engine::run_marked(command, &options, &mut observer, requests.clone())?;
     let (sections, _) = observer.finish();

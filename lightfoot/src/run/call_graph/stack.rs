@@ -12,34 +12,53 @@
 //! calls are counted and have no costs of their own, because the outermost call has them. Source:
 //! Weidendorfer, Kowarschik and Trinitis 2004 (callgrind).
 
-use crate::run::tally::Events;
-
 /// Most frames that are searched for a return's slot.
 const FRAMES_SEARCHED: usize = 4096;
 /// Frames that lie further below a call belong to another stack.
 const STACK_BYTES_MAX: i32 = 64 << 20;
 
+/// The first `N` events of a thread.
+pub(super) type Costs<const N: usize> = [u64; N];
+
 /// The calls from one block to one address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Edge {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edge<const N: usize> {
     /// How many there were.
-    pub calls: u64,
+    pub(super) calls: u64,
     /// What happened between the outermost ones and their returns.
-    pub costs: Events,
+    pub(super) costs: Costs<N>,
 }
 
-/// What is known of an edge's callee.
+impl<const N: usize> Edge<N> {
+    const NONE: Edge<N> = Edge { calls: 0, costs: [0; N] };
+
+    /// Whether nothing was counted.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Edge::NONE
+    }
+
+    #[inline(always)]
+    fn add(&mut self, now: &Costs<N>, from: &Costs<N>) {
+        for (sum, (now, from)) in self.costs.iter_mut().zip(now.iter().zip(from)) {
+            *sum = sum.wrapping_add(now.wrapping_sub(*from));
+        }
+    }
+}
+
+/// What is known of an edge: its number and its callee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Callee {
-    /// The number of its function.
-    pub function: u32,
-    /// What it is.
-    pub kind: CalleeKind,
+pub(super) struct Known {
+    /// The number of the edge.
+    pub(super) edge: u32,
+    /// The number of the callee's function.
+    pub(super) function: u32,
+    /// What the callee is.
+    pub(super) kind: CalleeKind,
 }
 
 /// What a callee is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CalleeKind {
+pub(super) enum CalleeKind {
     /// A function.
     Function,
     /// A stub of the linkage table: the function to which it jumps takes its place.
@@ -60,139 +79,153 @@ pub enum Collects {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Frame {
+struct Frame<const N: usize> {
     /// The low half of the address of the slot with the return address.
     slot: u32,
-    edge: u32,
-    callee: Callee,
-    /// The thread's costs at the call.
-    from: Events,
+    known: Known,
     is_outermost: bool,
     /// Whether the call was counted.
     is_counted: bool,
+    /// The thread's costs at the call.
+    from: Costs<N>,
 }
 
 /// The open calls of a thread, and the edges of all its calls by number.
-#[derive(Clone, Debug, Default)]
-pub struct ShadowStack {
-    frames: Vec<Frame>,
+#[derive(Clone, Debug)]
+pub(super) struct ShadowStack<const N: usize> {
+    frames: Vec<Frame<N>>,
     /// How many frames each function has.
     open: Vec<u32>,
-    edges: Vec<Edge>,
+    edges: Vec<Edge<N>>,
 }
 
 /// Whether slot `low` lies below `high` on one stack.
+#[inline(always)]
 fn is_below(low: u32, high: u32) -> bool {
     let distance = high.wrapping_sub(low) as i32;
     distance > 0 && distance < STACK_BYTES_MAX
 }
 
-impl ShadowStack {
-    /// A call by `edge`, with the stack pointer that it finds.
-    pub fn call(&mut self, pointer: u32, (edge, callee): (u32, Callee), now: &Events, collects: Collects) {
+/// The element at `index` of a table, which grows if it is too short.
+#[inline(always)]
+fn at<T: Clone>(table: &mut Vec<T>, index: u32, empty: T) -> &mut T {
+    if index as usize >= table.len() {
+        table.resize((index as usize + 1).next_power_of_two(), empty);
+    }
+    &mut table[index as usize]
+}
+
+impl<const N: usize> ShadowStack<N> {
+    pub(super) fn new() -> ShadowStack<N> {
+        ShadowStack { frames: Vec::new(), open: Vec::new(), edges: Vec::new() }
+    }
+
+    /// A call by an edge, with the stack pointer that it finds.
+    #[inline]
+    pub(super) fn call(&mut self, pointer: u32, known: Known, now: &Costs<N>, collects: Collects) {
         self.abandon(pointer, now);
-        self.open(pointer.wrapping_sub(8), (edge, callee), now, collects);
+        self.open(pointer.wrapping_sub(8), known, now, collects);
     }
 
     /// Closes the frames whose slots lie below the stack pointer: they will not return.
-    pub fn abandon(&mut self, pointer: u32, now: &Events) {
+    #[inline]
+    pub(super) fn abandon(&mut self, pointer: u32, now: &Costs<N>) {
         while self.frames.last().is_some_and(|top| is_below(top.slot, pointer)) {
             self.close(now);
         }
     }
 
-    /// The edge and callee of the innermost open call.
-    pub fn innermost(&self) -> Option<(u32, Callee)> {
-        self.frames.last().map(|top| (top.edge, top.callee))
+    /// The innermost open call.
+    pub(super) fn innermost(&self) -> Option<Known> {
+        self.frames.last().map(|top| top.known)
     }
 
-    /// A jump by `edge` into another function than the innermost one.
-    pub fn jump(&mut self, (edge, callee): (u32, Callee), now: &Events, collects: Collects) {
-        let Some(top) = self.frames.last() else { return };
-        let slot = top.slot;
+    /// A jump by an edge into another function than the innermost one.
+    pub(super) fn jump(&mut self, known: Known, now: &Costs<N>, collects: Collects) {
+        let Some(slot) = self.frames.last().map(|top| top.slot) else { return };
         // Functions that jump at each other have one frame each.
         let chain = self.frames.iter().rev().take_while(|frame| frame.slot == slot);
-        let known = chain.take(FRAMES_SEARCHED).position(|frame| frame.callee.function == callee.function);
-        match known {
+        let mut chain = chain.take(FRAMES_SEARCHED);
+        match chain.position(|frame| frame.known.function == known.function) {
             Some(above) => (0..above).for_each(|_| self.close(now)),
-            None => self.open(slot, (edge, callee), now, collects),
+            None => self.open(slot, known, now, collects),
         }
     }
 
-    /// The innermost frame, which is a stub's, becomes one of `edge`.
-    pub fn replace(&mut self, (edge, callee): (u32, Callee)) {
+    /// The innermost frame, which is a stub's, becomes one of another edge.
+    pub(super) fn replace(&mut self, known: Known) {
         let Some(stub) = self.frames.pop() else { return };
-        self.open[stub.callee.function as usize] -= 1;
+        *at(&mut self.open, stub.known.function, 0) -= 1;
         if stub.is_counted {
-            self.edge(stub.edge).calls -= 1;
+            at(&mut self.edges, stub.known.edge, Edge::NONE).calls -= 1;
         }
         let collects = if stub.is_counted { Collects::Yes } else { Collects::No };
-        self.open(stub.slot, (edge, callee), &stub.from, collects);
+        self.open(stub.slot, known, &stub.from, collects);
     }
 
-    /// The innermost frame ends, and one of `edge` takes its place on the stack.
-    pub fn succeed(&mut self, (edge, callee): (u32, Callee), now: &Events, collects: Collects) {
+    /// The innermost frame ends, and one of another edge takes its place on the stack.
+    pub(super) fn succeed(&mut self, known: Known, now: &Costs<N>, collects: Collects) {
         let Some(slot) = self.frames.last().map(|top| top.slot) else { return };
         self.close(now);
-        self.open(slot, (edge, callee), now, collects);
+        self.open(slot, known, now, collects);
     }
 
     /// A return through the slot to which the stack pointer points.
-    pub fn give_back(&mut self, pointer: u32, now: &Events) {
-        let searched = self.frames.iter().rev().take(FRAMES_SEARCHED);
-        let Some(above) = searched.clone().position(|frame| frame.slot == pointer) else { return };
-        (0..above).for_each(|_| self.close(now));
+    #[inline]
+    pub(super) fn give_back(&mut self, pointer: u32, now: &Costs<N>) {
+        if self.frames.last().is_none_or(|top| top.slot != pointer) && !self.unwind(pointer, now) {
+            return;
+        }
         while self.frames.last().is_some_and(|top| top.slot == pointer) {
             self.close(now);
         }
     }
 
+    /// Closes the frames above the one with this slot; returns whether there is one.
+    #[cold]
+    fn unwind(&mut self, pointer: u32, now: &Costs<N>) -> bool {
+        let mut searched = self.frames.iter().rev().take(FRAMES_SEARCHED);
+        let above = searched.position(|frame| frame.slot == pointer);
+        (0..above.unwrap_or(0)).for_each(|_| self.close(now));
+        above.is_some()
+    }
+
     /// Closes all frames.
-    pub fn clear(&mut self, now: &Events) {
+    pub(super) fn clear(&mut self, now: &Costs<N>) {
         while !self.frames.is_empty() {
             self.close(now);
         }
     }
 
     /// Takes what the edges have counted so far; frames stay open.
-    pub fn take(&mut self, now: &Events) -> Vec<Edge> {
-        for index in 0..self.frames.len() {
-            let Frame { edge, from, is_outermost, .. } = self.frames[index];
-            if is_outermost {
-                self.edge(edge).costs.add(&now.since(&from));
-                self.frames[index].from = *now;
+    pub(super) fn take(&mut self, now: &Costs<N>) -> Vec<Edge<N>> {
+        for frame in &mut self.frames {
+            if frame.is_outermost {
+                at(&mut self.edges, frame.known.edge, Edge::NONE).add(now, &frame.from);
+                frame.from = *now;
             }
-            // A stub that is replaced from here on has been counted in the part that ends.
-            self.frames[index].is_counted = false;
+            // A stub that is replaced from here on was counted in the part that ends.
+            frame.is_counted = false;
         }
         std::mem::take(&mut self.edges)
     }
 
-    fn edge(&mut self, number: u32) -> &mut Edge {
-        let number = number as usize;
-        if number >= self.edges.len() {
-            self.edges.resize(number + 1, Edge::default());
-        }
-        &mut self.edges[number]
-    }
-
-    fn open(&mut self, slot: u32, (edge, callee): (u32, Callee), now: &Events, collects: Collects) {
-        let function = callee.function as usize;
-        if function >= self.open.len() {
-            self.open.resize(function + 1, 0);
-        }
-        let is_outermost = self.open[function] == 0;
-        self.open[function] += 1;
+    #[inline]
+    fn open(&mut self, slot: u32, known: Known, now: &Costs<N>, collects: Collects) {
+        let open = at(&mut self.open, known.function, 0);
+        let is_outermost = *open == 0;
+        *open += 1;
         let is_counted = collects == Collects::Yes;
-        self.edge(edge).calls += u64::from(is_counted);
-        self.frames.push(Frame { slot, edge, callee, from: *now, is_outermost, is_counted });
+        at(&mut self.edges, known.edge, Edge::NONE).calls += u64::from(is_counted);
+        self.frames.push(Frame { slot, known, is_outermost, is_counted, from: *now });
     }
 
-    fn close(&mut self, now: &Events) {
+    #[inline]
+    fn close(&mut self, now: &Costs<N>) {
         let Some(frame) = self.frames.pop() else { return };
-        self.open[frame.callee.function as usize] -= 1;
+        *at(&mut self.open, frame.known.function, 0) -= 1;
         if frame.is_outermost {
-            self.edge(frame.edge).costs.add(&now.since(&frame.from));
+            at(&mut self.edges, frame.known.edge, Edge::NONE).add(now, &frame.from);
         }
     }
 }

@@ -69,15 +69,12 @@ impl Events {
         self.0[event as usize]
     }
 
-    /// What happened since the events were `before`.
-    #[must_use]
-    pub fn since(&self, before: &Events) -> Events {
-        Events(std::array::from_fn(|index| self.0[index].wrapping_sub(before.0[index])))
-    }
+    /// The number of events.
+    pub const COUNT: usize = Event::ALL.len();
 
-    /// Adds `more` to the number of an event.
-    pub fn increase(&mut self, event: Event, more: u64) {
-        self.0[event as usize] = self.0[event as usize].wrapping_add(more);
+    /// The events of which these are the first, in callgrind's order; the others did not happen.
+    pub fn of_first(first: &[u64]) -> Events {
+        Events(std::array::from_fn(|index| first.get(index).copied().unwrap_or(0)))
     }
 
     /// Adds the events of `other`.
