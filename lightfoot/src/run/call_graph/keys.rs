@@ -2,14 +2,17 @@
 
 use super::stack::{CalleeKind, Known};
 use instrument::Module;
-use symbol::{ByNumber, Symbolizer};
+use std::ops::Range;
+use symbol::{ByNumber, FunctionRange, Symbolizer};
 
 /// A block and the address to which it leads.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Key {
     pub(super) block: u32,
     pub(super) target: u64,
     known: Known,
+    /// The addresses of the callee's function.
+    function: Range<u64>,
 }
 
 /// The edge that a block used last.
@@ -34,7 +37,20 @@ pub(super) struct EdgeTable {
     numbers: ByNumber<(u32, u64), u32>,
     /// By block.
     last: Vec<Last>,
+    /// Edges that were used lately, by some bits of block and target: indirect calls and jumps
+    /// seldom go twice to one target.
+    lately: Vec<Lately>,
 }
+
+/// An edge that was used lately.
+#[derive(Clone, Copy)]
+struct Lately {
+    block: u32,
+    last: Last,
+}
+
+/// Number of edges that were used lately.
+const LATELY: usize = 1 << 12;
 
 /// The edges of an image, with what finds the functions of new ones.
 pub(super) struct Keys<'a> {
@@ -53,18 +69,32 @@ impl Keys<'_> {
         }
     }
 
+    /// Whether an address belongs to the function to which an edge leads.
+    #[inline(always)]
+    pub(super) fn is_within(&self, edge: u32, address: u64) -> bool {
+        self.table.all[edge as usize].function.contains(&address)
+    }
+
     /// The block from which an edge leads.
     pub(super) fn block_of(&self, edge: u32) -> u32 {
         self.table.all[edge as usize].block
     }
 
-    #[cold]
     #[inline(never)]
     fn look_up(&mut self, block: u32, target: u64) -> Known {
+        if self.table.lately.is_empty() {
+            self.table.lately = vec![Lately { block: 0, last: Last::NONE }; LATELY];
+        }
+        let slot = (target ^ target >> 12 ^ u64::from(block) << 3) as usize % LATELY;
+        let lately = self.table.lately[slot];
+        if lately.block == block && lately.last.target == target {
+            return lately.last.known;
+        }
         let known = match self.table.numbers.get(&(block, target)) {
             Some(&edge) => self.table.all[edge as usize].known,
             None => self.new_edge(block, target),
         };
+        self.table.lately[slot] = Lately { block, last: Last { target, known } };
         let last = &mut self.table.last;
         if last.len() <= block as usize {
             last.resize((block as usize + 1).next_power_of_two(), Last::NONE);
@@ -74,19 +104,19 @@ impl Keys<'_> {
     }
 
     fn new_edge(&mut self, block: u32, target: u64) -> Known {
-        let (function, kind) = self.callee_at(target);
+        let (range, function, kind) = self.callee_at(target);
         let edge = self.table.all.len() as u32;
         let known = Known { edge, function, kind };
-        self.table.all.push(Key { block, target, known });
+        self.table.all.push(Key { block, target, known, function: range });
         self.table.numbers.insert((block, target), edge);
         known
     }
 
     /// The function at an address. What no module has is one function.
-    fn callee_at(&mut self, target: u64) -> (u32, CalleeKind) {
+    fn callee_at(&mut self, target: u64) -> (Range<u64>, u32, CalleeKind) {
         let module = self.modules.iter().rev().find(|module| (module.start..module.end).contains(&target));
-        let Some(module) = module else { return (0, CalleeKind::Function) };
-        let function = self.symbols.function_at(module, target).function;
+        let Some(module) = module else { return (0..0, 0, CalleeKind::Function) };
+        let FunctionRange { function, range } = self.symbols.function_at(module, target);
         let name = self.symbols.functions()[function].name.as_str();
         let kind = match name {
             _ if name.starts_with("_dl_runtime_resolve") => CalleeKind::Resolver,
@@ -94,6 +124,6 @@ impl Keys<'_> {
             _ => CalleeKind::Function,
         };
         // Number 0 is that of unknown code.
-        (function as u32 + 1, kind)
+        (range, function as u32 + 1, kind)
     }
 }

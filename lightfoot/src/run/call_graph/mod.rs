@@ -12,6 +12,8 @@
 
 mod keys;
 pub mod stack;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 use crate::cli::Rep;

@@ -208,6 +208,10 @@ impl<const N: usize> ThreadCalls<N> {
         // A long jump has set the stack pointer before it.
         stack.abandon(event.stack, now);
         let Some(from) = stack.innermost() else { return };
+        // Most indirect jumps are those of a `switch`.
+        if keys.is_within(from.edge, target) {
+            return;
+        }
         let known = keys.find(event.block, target);
         if known.function == from.function {
             return;
