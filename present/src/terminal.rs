@@ -131,6 +131,17 @@ pub fn middle_cut(text: &str, width: usize) -> String {
     start + "…" + &end
 }
 
+/// At most `width` characters: what does not fit is left out at the front, as of a path whose end
+/// says more.
+pub fn front_cut(text: &str, width: usize) -> String {
+    let count = text.chars().count();
+    if count <= width {
+        return text.to_owned();
+    }
+    let end: String = text.chars().skip(count - width.saturating_sub(1)).collect();
+    format!("…{end}")
+}
+
 /// A paragraph beside `head`, broken between words at 80 columns.
 pub fn beside(head: &str, text: &str) -> String {
     broken(head, text, head.chars().count(), WIDTH)
@@ -165,6 +176,7 @@ mod tests {
         assert_eq!(middle_cut("abcdefghij", 7), "abc…hij");
         assert_eq!(middle_cut("äöüßäöüß", 4), "äö…ß");
         assert_eq!(middle_cut("abc", 0).chars().count(), 1);
+        assert_eq!((front_cut("short", 5), front_cut("abcdefgh", 4)), ("short".into(), "…fgh".into()));
     }
 
     #[test]

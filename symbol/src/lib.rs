@@ -6,6 +6,7 @@
 //! | instructions of a block | source lines, with inlined frames | [`Symbolizer::frames`] |
 //! | a tool of the engine | names for it | [`ProgramNames`], to `run_named` |
 //! | a file | all names that it holds, and where they are | [`Listing::read`] |
+//! | code that a program generates | its names too | [`Symbolizer::name_generated`], at the end |
 //! | a mangled name | the name as the programmer wrote it | [`demangle`], [`Spellings`] |
 //!
 //! The name of a function comes from the first of these sources that covers its address: symbol
@@ -17,9 +18,11 @@
 //! a block of instructions up, most of which have the line of their predecessor;
 //! [`Symbolizer::frame`] is its slow twin for single addresses.
 //!
-//! **Leaves out** split debug information (`.dwo`), names of generated code (`/tmp/perf-PID.map`),
-//! and 32-bit files. Source: System V ABI, AMD64 supplement, chapters 4 and 5; DWARF 5, sections
-//! 6.2 and 6.4.
+//! Generated code has the names that run-time compilers write for profilers
+//! ([`Symbolizer::name_generated`]).
+//!
+//! **Leaves out** split debug information (`.dwo`), lines of generated code, and 32-bit files.
+//! Source: System V ABI, AMD64 supplement, chapters 4 and 5; DWARF 5, sections 6.2 and 6.4.
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +31,7 @@ mod demangle;
 mod dwarf;
 mod elf;
 mod frame;
+mod generated;
 mod image;
 mod listing;
 mod names;

@@ -222,7 +222,13 @@ mod tests {
         let path = PathBuf::new();
         let (names, text, needed, bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let listing = Listing { path: path.clone(), names, text, needed, segments, bytes };
-        let module = Module { path, start: 0x7f00_0000_1000, end: 0x7f00_0000_2000, file_offset: 0x1000 };
+        let module = Module {
+            path,
+            start: 0x7f00_0000_1000,
+            end: 0x7f00_0000_2000,
+            file_offset: 0x1000,
+            process: None,
+        };
         assert_eq!((listing.file_offset(0x41_2200), listing.file_offset(0x41_2a00)), (Some(0x1200), None));
         assert_eq!(listing.mapped(&module, 0x41_2200), Some(0x7f00_0000_1200));
         let other = Module { file_offset: 0x9000, ..module };

@@ -1,6 +1,7 @@
 //! Finds functions, libraries and source lines of a running program's addresses. All of them get
 //! numbers, and everything that was read of a file is kept.
 
+use crate::generated::GeneratedCode;
 use crate::image::Image;
 use crate::numbers::ByNumber;
 use crate::source::Sources;
@@ -46,6 +47,12 @@ impl Library {
         self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy().into_owned()
     }
 
+    /// The number of the function that stands for code of the library of which nothing has a name,
+    /// if there was any.
+    pub fn nameless(&self) -> Option<usize> {
+        self.nameless
+    }
+
     /// Whether its file was read and has names of exported functions only.
     pub fn is_stripped(&self) -> bool {
         self.image.as_ref().is_some_and(Image::is_stripped)
@@ -61,6 +68,10 @@ pub struct Symbolizer {
     /// a look-up.
     last: usize,
     functions: Vec<Function>,
+    generated: GeneratedCode,
+    /// Numbers of functions of generated code, by library and name: a function that is compiled
+    /// again, or by several processes, is one function.
+    generated_functions: HashMap<(usize, String), usize>,
     sources: Sources,
     /// Innermost frames by library and link address.
     frames: ByNumber<(usize, u64), Option<u32>>,
@@ -86,9 +97,26 @@ impl Symbolizer {
         &self.libraries
     }
 
+    /// Reads the names of generated code that the processes of `modules` have written for
+    /// profilers: `/tmp/perf-PID.map`, and `jit-PID.dump` if it is mapped. Without this call, or
+    /// where there are none, generated code has one name, that of its module. To be called when the
+    /// program has ended, because names are read once.
+    ///
+    /// ```no_run
+    /// # let modules: Vec<instrument::Module> = Vec::new();
+    /// let mut symbols = lightfoot_symbol::Symbolizer::new();
+    /// symbols.name_generated(&modules);
+    /// ```
+    pub fn name_generated(&mut self, modules: &[Module]) {
+        self.generated.read(modules);
+    }
+
     /// The function at address `ip`, which lies in `module`.
     pub fn function_at(&mut self, module: &Module, ip: u64) -> FunctionRange {
         let index = self.library(&module.path);
+        if let Some(found) = self.generated_at(index, module, ip) {
+            return found;
+        }
         let library = &mut self.libraries[index];
         let functions = &mut self.functions;
         if let Some(image) = &mut library.image {
@@ -106,6 +134,20 @@ impl Symbolizer {
             }
         }
         FunctionRange { function: self.nameless(index), range: module.start..module.end }
+    }
+
+    /// The function of generated code at `ip`, if names of its process were read.
+    fn generated_at(&mut self, library: usize, module: &Module, ip: u64) -> Option<FunctionRange> {
+        let (name, range) = self.generated.find(module.process?, ip)?;
+        let range = range.start.max(module.start)..range.end.min(module.end);
+        let Some(name) = name else {
+            return Some(FunctionRange { function: self.nameless(library), range });
+        };
+        let function = *self.generated_functions.entry((library, name.to_owned())).or_insert_with(|| {
+            self.functions.push(Function { library, name: name.to_owned(), address: 0 });
+            self.functions.len() - 1
+        });
+        Some(FunctionRange { function, range })
     }
 
     /// The innermost frame of the instruction at `ip`, as a number of [`Symbolizer::sources`];

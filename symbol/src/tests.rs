@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// The whole of a file as one module, mapped at `start`.
 fn module(path: &Path, start: u64) -> Module {
-    Module { path: path.to_owned(), start, end: u64::MAX, file_offset: 0 }
+    Module { path: path.to_owned(), start, end: u64::MAX, file_offset: 0, process: None }
 }
 
 fn name(symbols: &mut Symbolizer, module: &Module, ip: u64) -> String {
@@ -100,7 +100,7 @@ fn the_vdso_has_names() {
     use object::{Object, ObjectSymbol};
     let clock = file.dynamic_symbols().find(|s| s.name() == Ok("__vdso_clock_gettime")).unwrap().address();
     let start = 0x7fff_f7fc_0000;
-    let module = Module { path: "[vdso]".into(), start, end: start + 0x2000, file_offset: 0 };
+    let module = Module { path: "[vdso]".into(), start, end: start + 0x2000, file_offset: 0, process: None };
     let found = name(&mut Symbolizer::new(), &module, start + clock);
     assert!(found.contains("clock_gettime"), "{found}");
 }
@@ -108,7 +108,8 @@ fn the_vdso_has_names() {
 #[test]
 fn code_without_a_file_is_one_function() {
     let mut symbols = Symbolizer::new();
-    let generated = Module { path: "[anonymous]".into(), start: 0x1000, end: 0x2000, file_offset: 0 };
+    let generated =
+        Module { path: "[anonymous]".into(), start: 0x1000, end: 0x2000, file_offset: 0, process: None };
     assert_eq!(name(&mut symbols, &generated, 0x1234), "[anonymous]");
     let gone = Module { path: "/no/such/lib.so (deleted)".into(), ..generated };
     assert_eq!(name(&mut symbols, &gone, 0x1234), "lib.so (deleted)");

@@ -53,7 +53,8 @@ impl Image {
         for index in 0..self.used {
             self.shared.write(self.context(index) + count_address(0) as usize, &zeros);
         }
-        (self.pid, self.maps.pid, self.number) = (pid, pid, number);
+        (self.pid, self.number) = (pid, number);
+        self.maps.renew(pid);
         (self.free, self.threads) = ((0..CONTEXTS_MAX).rev().collect(), 0);
         self.extra.clear();
         self.cut.clear();

@@ -48,18 +48,19 @@ struct ModuleKey {
     path: PathBuf,
     file_offset: u64,
     bytes: u64,
-    /// Its address, if the code comes from no file.
-    address: Option<u64>,
+    /// Its process and its address, if a process has generated the code or it comes from no file.
+    address: Option<(Option<u32>, u64)>,
 }
 
 impl ModuleKey {
     fn of(module: &Module) -> ModuleKey {
-        let has_file = module.path.is_absolute() || module.path == Path::new("[vdso]");
+        let has_file =
+            module.process.is_none() && (module.path.is_absolute() || module.path == Path::new("[vdso]"));
         ModuleKey {
             path: module.path.clone(),
             file_offset: module.file_offset,
             bytes: module.end.wrapping_sub(module.start),
-            address: (!has_file).then_some(module.start),
+            address: (!has_file).then_some((module.process, module.start)),
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct Module {
     pub end: u64,
     /// File offset of `start`.
     pub file_offset: u64,
+    /// The process that generated the code while it ran; `None` for text of a file.
+    pub process: Option<u32>,
 }
 
 /// One instruction of a block.

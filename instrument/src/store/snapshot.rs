@@ -467,7 +467,8 @@ fn pairs(reader: &mut Reader) -> Option<Vec<(u64, u32)>> {
 
 fn get_module(reader: &mut Reader) -> Option<(Module, FileNumber)> {
     let path = PathBuf::from(OsString::from_vec(reader.blob()?.to_vec()));
-    let module = Module { path, start: reader.u64()?, end: reader.u64()?, file_offset: reader.u64()? };
+    let module =
+        Module { path, start: reader.u64()?, end: reader.u64()?, file_offset: reader.u64()?, process: None };
     Some((module, FileNumber { device: reader.u64()?, inode: reader.u64()? }))
 }
 

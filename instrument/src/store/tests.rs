@@ -167,7 +167,7 @@ fn a_fragment_without_a_compared_page_is_refused() {
 }
 
 fn module(path: &str, start: u64, end: u64) -> Module {
-    Module { path: path.into(), start, end, file_offset: start }
+    Module { path: path.into(), start, end, file_offset: start, process: None }
 }
 
 #[test]

@@ -78,6 +78,7 @@ pub(crate) fn text(pid: i32) -> Vec<Module> {
         start: mapping.start,
         end: mapping.end,
         file_offset: mapping.offset,
+        process: None,
     };
     mappings(pid)
         .into_iter()

@@ -26,6 +26,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 const MFD_NOEXEC_SEAL: u32 = 8;
 /// Advice that makes all pages of a range present and writable with one call (Linux 5.14).
 const MADV_POPULATE_WRITE: i32 = 23;
+/// How far ahead of a copied record lines are fetched: as far as a part of records reaches.
+const AHEAD_BYTES: i32 = 16 << 10;
 
 /// The shared memory files, mapped into the host.
 pub(crate) struct Shared {
@@ -218,19 +220,49 @@ impl Shared {
 
     /// Copies records out of shared memory. The target may write there at any time, even after it
     /// has handed a segment over.
+    ///
+    /// The lines lie in the cache of the core that wrote them, and fetching one takes as long as
+    /// dozens of records. So copying a line also asks for the line [`AHEAD_BYTES`] behind it, which
+    /// arrives while the copied records are read. (With `rep movsb` alone the copy took a tenth of
+    /// the observer's time.)
     pub(crate) fn copy_records(&self, offset: usize, into: &mut [Record]) {
         let bytes = std::mem::size_of_val(into);
         let from = self.at(offset, bytes);
         // SAFETY: `from` is readable for `bytes` bytes inside the mapping, `into` has the same
-        // length, and any bytes are valid records. One instruction in assembly makes the copy, so
-        // that the compiler assumes nothing about memory that another process may be writing.
+        // length, and any bytes are valid records. Assembly makes the copy, so that the compiler
+        // assumes nothing about memory that another process may be writing. A prefetch behind the
+        // mapping's end has no effect.
         unsafe {
             std::arch::asm!(
+                "sub rcx, 64",
+                "jb 3f",
+                "2:",
+                "prefetcht1 [rsi + {ahead}]",
+                "movups {a}, [rsi]",
+                "movups {b}, [rsi + 16]",
+                "movups {c}, [rsi + 32]",
+                "movups {d}, [rsi + 48]",
+                "movups [rdi], {a}",
+                "movups [rdi + 16], {b}",
+                "movups [rdi + 32], {c}",
+                "movups [rdi + 48], {d}",
+                "add rsi, 64",
+                "add rdi, 64",
+                "sub rcx, 64",
+                "jae 2b",
+                // What remains is less than a line.
+                "3:",
+                "add rcx, 64",
                 "rep movsb",
+                ahead = const AHEAD_BYTES,
+                a = out(xmm_reg) _,
+                b = out(xmm_reg) _,
+                c = out(xmm_reg) _,
+                d = out(xmm_reg) _,
                 inout("rsi") from => _,
                 inout("rdi") into.as_mut_ptr() => _,
                 inout("rcx") bytes => _,
-                options(nostack, preserves_flags)
+                options(nostack)
             );
         }
     }

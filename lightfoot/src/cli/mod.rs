@@ -21,7 +21,7 @@ pub use libraries::{
 pub use machine_options::MachineOptions;
 pub use refusal::refusal;
 use serde::Serialize;
-pub use shape::{DoctorFormat, Format};
+pub use shape::{DiffFormat, DoctorFormat, Format};
 use std::ffi::OsString;
 use std::path::PathBuf;
 pub use traces::{Align, FailOn, Perturb, Plan, Trace, TraceCollector, TraceEngine, TraceFormat};
@@ -183,15 +183,44 @@ pub struct Diff {
     /// repeated
     #[arg(long, value_name = "TEXT")]
     pub ignore: Vec<String>,
+    /// The first report's file or folder OLD is NEW in the second one; may be repeated. Without
+    /// it, files that only one report has are compared if their names fit
+    #[arg(long, value_name = "OLD=NEW", value_parser = Replaced::parse)]
+    pub map_path: Vec<Replaced>,
+    /// OLD in the first report's names of functions is NEW in the second one's; may be repeated
+    #[arg(long, value_name = "OLD=NEW", value_parser = Replaced::parse)]
+    pub map_name: Vec<Replaced>,
+    /// Leave out rows that have changed by at most this share of the first report's total in every
+    /// column, such as 0.1%
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub noise: Option<f64>,
     /// Compare reports of different programs
     #[arg(long)]
     pub any_program: bool,
     /// Shape of the answer
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
-    /// Rows to show; 0 shows all [default: 20 in text, all elsewhere]
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    pub format: DiffFormat,
+    /// Rows to show; 0 shows all [default: 20 in text and Markdown, all elsewhere]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
     pub top: Option<usize>,
+}
+
+/// A text, and what stands in its place elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replaced {
+    /// The text.
+    pub old: String,
+    /// What stands in its place.
+    pub new: String,
+}
+
+impl Replaced {
+    fn parse(text: &str) -> Result<Replaced, String> {
+        match text.split_once('=') {
+            Some((old, new)) if !old.is_empty() => Ok(Replaced { old: old.into(), new: new.into() }),
+            _ => Err(String::from("expected OLD=NEW")),
+        }
+    }
 }
 
 /// Keys of the rows of `diff`.

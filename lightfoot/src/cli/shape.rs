@@ -13,6 +13,19 @@ pub enum Format {
     Csv,
 }
 
+/// Formats of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffFormat {
+    /// A table for people
+    Text,
+    /// Everything, for programs
+    Json,
+    /// The table, for spreadsheets
+    Csv,
+    /// The table, for comments on a change
+    Markdown,
+}
+
 /// Formats of the doctor's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DoctorFormat {

@@ -1,6 +1,7 @@
 //! The common part of `count` and `cache`: checks before the run, and the report after it.
 
 use super::complaint::complain;
+use super::nameless;
 use super::thread::{self, OfThread};
 use crate::cli::{By, Rep, Run, Shape};
 use crate::report::curve::{Curve, Touched};
@@ -22,16 +23,11 @@ use anyhow::Result;
 use event::Stream;
 use instrument::{Aslr, CallRecords, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
-use present::number;
 use present::output::Destination;
 use present::terminal::Page;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use symbol::Symbolizer;
-
-/// A stripped library is mentioned in a warning if at least one instruction in this many is its
-/// own.
-const STRIPPED_SHARE: u64 = 20;
 
 /// The name of the column that sorts lines by their own counts plus those of code inlined there.
 const INLINED: &str = "inlined";
@@ -325,6 +321,7 @@ impl Prepared<'_> {
         // found.
         let (mut symbols, calls) = (followed.symbols, followed.calls);
         let outcome = &measured.outcome;
+        symbols.name_generated(&outcome.profile.modules);
         let attribution =
             measured.simulated.as_ref().map(|simulated| simulated.attribution(&outcome.profile));
         let tally = tally(&outcome.profile, attribution.as_ref(), (self.run.rep, self.grain()), &mut symbols);
@@ -332,6 +329,9 @@ impl Prepared<'_> {
         report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         (report.sort, report.order) = (self.sort, self.order);
         report.fill(&tally, &symbols, &self.by);
+        if self.run.format == Shape::Json && self.by.contains(&By::Line) {
+            report.add_source_text();
+        }
         if let Some(images) = &measured.images {
             report.processes = Some(processes(&outcome.processes, images, tally.none));
         }
@@ -353,7 +353,8 @@ impl Prepared<'_> {
         }
         report.warnings.clone_from(&outcome.warnings);
         report.warnings.extend(followed.warnings);
-        report.warnings.extend(stripped(&tally, &symbols));
+        report.warnings.extend(nameless::stripped(&tally, &symbols));
+        report.warnings.extend(nameless::generated(&tally, &symbols, &outcome.profile.modules));
         // Annotated formats also show lines, calls, and the parts of single processes.
         if self.run.format.is_annotated() {
             let mut detail = Detail::new(&tally, &symbols);
@@ -371,7 +372,7 @@ impl Prepared<'_> {
         }
         // Instructions without a known line share one row; the warning says how many they are.
         if self.by.contains(&By::Line) || self.run.format.is_annotated() {
-            report.warnings.extend(unknown_lines(&tally));
+            report.warnings.extend(nameless::lines(&tally));
         }
         // This may run the program once more, so it comes last.
         self.compare(&mut report);
@@ -512,35 +513,4 @@ fn engine(stats: &EngineStats) -> Engine {
 
 fn per_second(instructions: u64, wall_s: f64) -> Option<u64> {
     (wall_s > 0.0).then_some((instructions as f64 / wall_s) as u64)
-}
-
-/// A sentence about instructions without a known source line, if there are many.
-fn unknown_lines(tally: &Tally) -> Option<String> {
-    let unknown = tally.cells.iter().filter(|(cell, _)| cell.frame.is_none());
-    let instructions: u64 = unknown.map(|(_, counts)| counts.instructions).sum();
-    let share = number::percent(instructions, tally.totals.instructions);
-    let instructions = number::grouped(instructions);
-    (instructions != "0").then(|| {
-        format!("{instructions} instructions ({share}) have no source line and stand as ???: build with -g, or install debug symbols")
-    })
-}
-
-/// A sentence about files that have names of exported functions only, if they do much of the work.
-fn stripped(tally: &Tally, symbols: &Symbolizer) -> Option<String> {
-    let heavy = tally.libraries.iter().filter(|(index, counts)| {
-        symbols.libraries()[*index].is_stripped()
-            && counts.instructions * STRIPPED_SHARE >= tally.totals.instructions.max(1)
-    });
-    let share = |part| number::percent(part, tally.totals.instructions);
-    let named: Vec<String> = heavy
-        .map(|(index, counts)| {
-            format!("{} ({})", symbols.libraries()[*index].name(), share(counts.instructions))
-        })
-        .collect();
-    (!named.is_empty()).then(|| {
-        format!(
-            "no symbol table in {}: functions it does not export are named by address; install its debug symbols or build without strip",
-            named.join(", ")
-        )
-    })
 }

@@ -14,6 +14,7 @@ mod machines;
 mod man;
 mod measure;
 mod measured;
+mod nameless;
 mod new_tool;
 mod perturb;
 mod plan;

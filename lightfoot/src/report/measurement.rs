@@ -7,10 +7,11 @@ use super::group;
 use super::metric::{Kind, Metric, CACHE_METRICS, COUNT_METRICS};
 use super::process::ProcessRow;
 use super::row::{function_row, library_row, Row};
+use super::source_text::SourceText;
 use crate::cli::{By, Rep};
 use crate::run::hierarchy::{Prefetched, Traffic};
 use crate::run::tally::{Counts, Tally};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use symbol::Symbolizer;
 
@@ -85,7 +86,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<Vec<Row>>,
     /// The column that sorts the tables, if the user chose one.
-    #[serde(skip)]
+    #[serde(rename = "sorted_by", serialize_with = "field_name", skip_serializing_if = "Option::is_none")]
     pub sort: Option<&'static Metric>,
     /// The counts by which rows are sorted.
     #[serde(skip)]
@@ -97,6 +98,11 @@ pub struct Report {
     /// first. The totals are their sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<Vec<ProcessRow>>,
+}
+
+/// Writes the field of a metric.
+fn field_name<S: Serializer>(metric: &Option<&'static Metric>, to: S) -> Result<S::Ok, S::Error> {
+    metric.map(|metric| metric.field).serialize(to)
 }
 
 /// The counts by which rows are sorted.
@@ -202,6 +208,11 @@ impl Report {
             table.truncate(rows);
         }
         report
+    }
+
+    /// Adds to rows of lines what stands there.
+    pub fn add_source_text(&mut self) {
+        SourceText::default().add_to(self.rows.as_deref_mut().unwrap_or_default());
     }
 
     /// Sets rows that do not come from a tally.

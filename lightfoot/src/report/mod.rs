@@ -22,6 +22,7 @@ pub mod parts;
 mod process;
 mod row;
 mod simulated;
+mod source_text;
 pub mod text;
 mod view;
 

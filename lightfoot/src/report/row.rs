@@ -33,6 +33,10 @@ pub struct Row {
     /// Line in the source file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// What stands in that line, without the space around it, if the file can be read and is not
+    /// newer than the library. By it `diff` aligns lines of two versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
     /// Mnemonic, if the key of rows combines it with something else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opcode: Option<String>,

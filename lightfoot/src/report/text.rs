@@ -369,6 +369,8 @@ fn function(row: &Row, room: usize) -> String {
         library = middle_cut(&library, (room / 3).max(6));
     }
     let left = room.saturating_sub(library.chars().count() + 3).max(8);
+    // The name that stands for memory without a file has brackets of its own.
+    let library = library.trim_matches(['[', ']']);
     format!("{} [{library}]", middle_cut(&function, left))
 }
 

@@ -159,9 +159,9 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "names",
             "symbolizer",
-            "image listing",
-            "debug_file dwarf",
-            "frame plt source sparse spelling",
+            "generated image listing",
+            "debug_file dwarf generated/jit_dump generated/perf_map",
+            "frame generated/ranges plt source sparse spelling",
             "demangle elf lib numbers table vdso",
         ],
     ),

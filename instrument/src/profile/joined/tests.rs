@@ -28,7 +28,13 @@ struct Given {
 fn image(mappings: &[Mapping], blocks: &[Given]) -> Profile {
     let mut profile = Profile::default();
     for &(path, start, file_offset) in mappings {
-        profile.modules.push(Module { path: path.into(), start, end: start + BYTES, file_offset });
+        profile.modules.push(Module {
+            path: path.into(),
+            start,
+            end: start + BYTES,
+            file_offset,
+            process: None,
+        });
     }
     for (number, given) in blocks.iter().enumerate() {
         let ip = mappings[given.module as usize].1 + given.offset;

@@ -1,6 +1,7 @@
 //! Reads reports for `diff`, and checks that two of them can be compared.
 
-use crate::cli::{Diff, DiffBy};
+use super::mapping;
+use crate::cli::{Diff, DiffBy, Replaced};
 use crate::report::SCHEMA;
 use anyhow::Result;
 use present::exit::refused;
@@ -31,6 +32,24 @@ impl Counts {
     }
 }
 
+/// What a row is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A function, or a line that is unknown.
+    Named(String),
+    /// A line of a file.
+    Line(String, u32),
+}
+
+/// How names of a report become those of the other one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mapped<'a> {
+    /// Of files and libraries.
+    pub(super) paths: &'a [Replaced],
+    /// Of functions.
+    pub(super) names: &'a [Replaced],
+}
+
 /// A row.
 #[derive(Debug, Deserialize)]
 pub(super) struct Row {
@@ -38,19 +57,26 @@ pub(super) struct Row {
     library: Option<String>,
     file: Option<String>,
     line: Option<u32>,
+    /// What stands in the line.
+    pub(super) text: Option<String>,
     #[serde(flatten)]
     pub(super) counts: Counts,
 }
 
 impl Row {
-    /// The key by which the row is matched, which is also its name in the table.
-    pub(super) fn key(&self, by: DiffBy) -> String {
-        let library = self.library.as_deref().map(|library| library.rsplit('/').next().unwrap_or(library));
-        match (by, &self.file, self.line, library) {
-            (DiffBy::Line, Some(file), Some(line), _) => format!("{file}:{line}"),
-            (_, _, _, Some(library)) => format!("{} [{library}]", self.name),
-            _ => self.name.clone(),
+    /// What the row is about. Its names are those that the mappings give.
+    pub(super) fn place(&self, by: DiffBy, mapped: &Mapped<'_>) -> Place {
+        if let (DiffBy::Line, Some(file), Some(line)) = (by, &self.file, self.line) {
+            return Place::Line(mapping::path(file, mapped.paths), line);
         }
+        let name = mapping::name(&self.name, mapped.names);
+        Place::Named(match &self.library {
+            None => name,
+            Some(library) => {
+                let path = mapping::path(library, mapped.paths);
+                format!("{name} [{}]", path.rsplit('/').next().unwrap_or(&path))
+            }
+        })
     }
 
     /// Whether `text` occurs in one of the row's names.
@@ -73,6 +99,8 @@ pub(super) struct Read {
     machine: Value,
     pub(super) totals: Counts,
     functions: Vec<Row>,
+    /// The column that the report is sorted by, if the user chose one.
+    pub(super) sorted_by: Option<String>,
     by: Option<Vec<String>>,
     rows: Option<Vec<Row>>,
 }

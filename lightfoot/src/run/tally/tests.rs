@@ -10,7 +10,13 @@ fn instruction(offset: u16, code: Code, loads: u8, stores: u8) -> Instruction {
 /// One block of `mov r, [m]`; `rep movsb`; `ret`, run ten times.
 fn profile() -> Profile {
     Profile {
-        modules: vec![Module { path: "[anonymous]".into(), start: 0x1000, end: 0x2000, file_offset: 0 }],
+        modules: vec![Module {
+            path: "[anonymous]".into(),
+            start: 0x1000,
+            end: 0x2000,
+            file_offset: 0,
+            process: None,
+        }],
         blocks: vec![Block { ip: 0x1000, len: 3, module: 0, first: 0, count: 3, executions: 10, taken: 0 }],
         instructions: vec![
             instruction(0, Code::Mov_r64_rm64, 1, 0),
