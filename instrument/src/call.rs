@@ -14,8 +14,20 @@
 //! All words have the kind [`RecordKind::Tool`](event::RecordKind::Tool) and the number of the
 //! block that ends with the transfer; simulators pass over them.
 
-use crate::outcome::CallRecords;
 use event::{Record, RecordKind};
+
+/// Whether calls, returns and jumps by a register or memory are recorded, and with which running
+/// sums of their thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallRecords {
+    /// They are not recorded.
+    #[default]
+    None,
+    /// They are recorded with the number of instructions.
+    Instructions,
+    /// They are recorded with the numbers of instructions, loads and stores.
+    References,
+}
 
 /// The size code of a word that begins a call's record.
 pub(crate) const CALL: u32 = 1;
@@ -148,7 +160,11 @@ impl CallReader {
             Transfer::Return => RETURN,
             Transfer::Call(_) | Transfer::Jump(_) => TARGET,
         };
-        if u32::from(word.code().0) & 15 == last { self.open.take() } else { None }
+        if u32::from(word.code().0) & 15 == last {
+            self.open.take()
+        } else {
+            None
+        }
     }
 }
 
@@ -176,9 +192,14 @@ mod tests {
         assert_eq!(whole.read_whole(&words[3..]), Some((events[1], 2)));
         assert_eq!(whole.read_whole(&words[..2]), None, "its target follows later");
         let ticks = |instructions, loads, stores| Ticks { instructions, loads, stores };
-        let call =
-            CallEvent { transfer: Transfer::Call(0x5555), block: 7, stack: 0x1000, ticks: ticks(100, 30, 10) };
-        let back = CallEvent { transfer: Transfer::Return, block: 9, stack: 0xff8, ticks: ticks(120, 40, 15) };
+        let call = CallEvent {
+            transfer: Transfer::Call(0x5555),
+            block: 7,
+            stack: 0x1000,
+            ticks: ticks(100, 30, 10),
+        };
+        let back =
+            CallEvent { transfer: Transfer::Return, block: 9, stack: 0xff8, ticks: ticks(120, 40, 15) };
         assert_eq!(events, [call, back]);
     }
 

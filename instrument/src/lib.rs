@@ -37,9 +37,10 @@ pub mod tool;
 pub mod tools;
 mod translate;
 
+pub use call::CallRecords;
 pub use error::{Error, ErrorKind};
 pub use outcome::{
-    Aslr, CallRecords, Children, Command, ComplexCounts, EndedImage, EngineStats, Exit, Observer, Options, Outcome,
+    Aslr, Children, Command, ComplexCounts, EndedImage, EngineStats, Exit, Observer, Options, Outcome,
     Process, Progress, Thread, Threads, Unobserved,
 };
 pub use profile::{Block, Instruction, Module, Numbering, Profile, Site};

@@ -2,7 +2,7 @@
 //!
 //! They do nothing by themselves; [`run`](crate::run()) uses them.
 
-use crate::call::Ticks;
+use crate::call::{CallRecords, Ticks};
 use crate::mark::{Deed, PartCounts};
 use crate::profile::{Module, Numbering, Profile};
 use event::{Record, Stream};
@@ -56,19 +56,6 @@ pub enum Threads {
     Together,
     /// Each thread is also counted by itself. Cost: a pass over all counters when a thread ends.
     Apart,
-}
-
-/// Whether calls, returns and jumps by a register or memory are recorded, and with which running
-/// sums of their thread. [`crate::call`] reads the records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CallRecords {
-    /// They are not recorded.
-    #[default]
-    None,
-    /// They are recorded with the number of instructions.
-    Instructions,
-    /// They are recorded with the numbers of instructions, loads and stores.
-    References,
 }
 
 /// The options of a run.

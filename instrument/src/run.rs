@@ -1,5 +1,6 @@
 //! The entry point: takes a command, options and an observer, and returns an outcome.
 
+use crate::call::CallRecords;
 use crate::code::resident_pages::ResidentPages;
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
@@ -8,7 +9,7 @@ use crate::host::ring::{self, Consumer};
 use crate::host::{Host, Marking, Observing, OBSERVER_FAILED};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::mark::SharedMarker;
-use crate::outcome::{Aslr, CallRecords, Command, Observer, Options, Outcome};
+use crate::outcome::{Aslr, Command, Observer, Options, Outcome};
 use crate::probe::SharedProbes;
 use crate::profile::BlocksOfImages;
 use crate::store::kept::KeptIn;

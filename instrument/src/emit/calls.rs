@@ -15,10 +15,10 @@
 
 use super::emitter::Emitter;
 use super::transfer::BlockEnd;
+use crate::call::CallRecords;
 use crate::call::{self, CALL, JUMP, REFERENCES, RETURN, TARGET};
 use crate::code::assembler::{gpr, reg, Assembler};
 use crate::code::counter::tick_address;
-use crate::outcome::CallRecords;
 use crate::plan::block::{recorded_transfer, RecordedTransfer};
 use crate::target::layout::context;
 use assembler::{Memory, Size};

@@ -14,12 +14,12 @@
 //! records the state at every instruction, so that the host can restore the program's registers at
 //! a stop between two instructions.
 
+use crate::call::CallRecords;
 use crate::code::assembler::reg;
-use crate::code::counter::Weights;
 use crate::code::buffer::{CodeBuffer, Routine, Section};
+use crate::code::counter::Weights;
 use crate::code::lookup::Hash;
 use crate::code::state_map::{pick, restore_registers, slot, StateMapEntry, FLAGS_BIT};
-use crate::outcome::CallRecords;
 use crate::plan::block::Tier;
 use crate::target::layout::context;
 use assembler::{Alu, Condition, Gpr, Size};

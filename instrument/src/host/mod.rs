@@ -27,12 +27,13 @@ mod trap;
 pub(crate) use open_calls::Marking;
 pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
 
+use crate::call::CallRecords;
 use crate::code::counter::count_address;
 use crate::code::fragment::{EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Forgery;
 use crate::image::Image;
-use crate::outcome::{self, CallRecords, EngineStats, Exit, Process, Threads};
+use crate::outcome::{self, EngineStats, Exit, Process, Threads};
 use crate::target::interrupt;
 use crate::target::layout::context;
 use crate::target::ptrace::{self, Wait};

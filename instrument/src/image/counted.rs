@@ -14,9 +14,8 @@
 //! middle) to sums of the thread. **Leaves out** complex references, which only records count.
 
 use super::Image;
-use crate::call::Ticks;
+use crate::call::{CallRecords, Ticks};
 use crate::code::counter::{count_address, tick_address};
-use crate::outcome::CallRecords;
 use crate::profile::{Block, Instruction, Module, Profile, Site};
 use crate::target::layout::context;
 use event::Stream;

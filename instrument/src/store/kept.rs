@@ -18,7 +18,7 @@
 use super::memory::{MemoryStore, RunTranslations};
 use super::snapshot::{encode, Snapshot};
 use super::{parts, Store};
-use crate::outcome::CallRecords;
+use crate::call::CallRecords;
 use crate::target::credentials::Credentials;
 use crate::target::layout::Layout;
 use crate::target::memory;

@@ -29,6 +29,7 @@ pub(crate) mod unverified;
 pub(crate) mod watch;
 
 use crate::cache::CodeCache;
+use crate::call::CallRecords;
 use crate::code::counter::Weights;
 use crate::code::decode::{CodeReader, Decoded};
 use crate::code::fragment::Fragment;
@@ -37,7 +38,6 @@ use crate::emit::emitter::{EmitSetting, Emitter};
 use crate::emit::routine;
 use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::plan::block::{needs_scratch, recorded_transfer, records_references, FragmentPlan, Planner};
-use crate::outcome::CallRecords;
 use crate::plan::hotness::{HotnessProfile, Tuning};
 use crate::plan::instruction_cache::{InlineICache, LineIds};
 use crate::plan::liveness::{self, Liveness, TargetFacts};

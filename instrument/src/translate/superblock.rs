@@ -2,11 +2,11 @@
 
 use super::policy::{Ahead, Extent, Role};
 use super::Translator;
+use crate::call::CallRecords;
 use crate::code::decode::{Decoded, End};
 use crate::code::event_request::EventRequests;
 use crate::code::fragment::near;
 use crate::code::superblock::BasicBlock;
-use crate::outcome::CallRecords;
 use crate::profile::{Block, Instruction};
 use crate::target::trust::{Modules, Trust};
 use iced_x86::FlowControl;
@@ -38,7 +38,8 @@ impl Translator {
             }
             let number = self.enter_block(ip, module, &mut instructions);
             let events = EventRequests::default();
-            let mut block = BasicBlock { ip, instructions, end, number, next: None, events, is_tail_jump: false };
+            let mut block =
+                BasicBlock { ip, instructions, end, number, next: None, events, is_tail_jump: false };
             block.is_tail_jump = self.is_tail_jump(&block, (trust, module), modules);
             let next = follow(&block).filter(|_| !block.is_tail_jump);
             // New code ends where another fragment begins or after a few blocks. Code that is

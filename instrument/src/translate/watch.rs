@@ -144,7 +144,8 @@ impl Watch {
     /// of a module.
     pub(crate) fn leaves_function(&self, module: Option<&profile::Module>, from: u64, target: u64) -> bool {
         let (Some(marker), Some(module)) = (&self.marker, module) else { return false };
-        (module.start..module.end).contains(&target) && marker.borrow_mut().leaves_function(module, from, target)
+        (module.start..module.end).contains(&target)
+            && marker.borrow_mut().leaves_function(module, from, target)
     }
 
     /// Ends the decoded block with its first mark, or before an entry, and notes them.

@@ -21,7 +21,9 @@ use crate::run::sections::{Recorded, Sections};
 use crate::run::tally::{tally, Attribution, Counts, Grain, Part as RegionPart, Tally};
 use anyhow::Result;
 use event::Stream;
-use instrument::{Aslr, CallRecords, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
+use instrument::{
+    Aslr, CallRecords, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads,
+};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::output::Destination;
 use present::terminal::Page;

@@ -84,7 +84,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "mark",
             "profile",
             "evidence",
-            "error lib",
+            "call error lib",
         ],
     ),
     (
@@ -97,7 +97,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "kernel levels",
             "pages",
             "large_pages row_map",
-            "cycle geometry scratch",
+            "cycle geometry miss_log scratch",
             "behaviour filter lib limits policy predict report touch",
         ],
     ),

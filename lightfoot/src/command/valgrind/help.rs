@@ -47,6 +47,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("dump-line", "YES", "Write source lines"),
     ("compress-strings", "YES", "Write each name once"),
     ("rep", "HOW", "once, iterations or valgrind: how a repeated string instruction counts"),
+    ("calls", "YES", "Write calls with their inclusive costs"),
     ("strict", "YES", "Refuse patterns that match no function"),
     ("version-number", "NUMBER", "The version that --version behind it claims"),
     ("fallback", "PATH", "The valgrind that runs other tools"),

@@ -3,7 +3,7 @@
 //! The command line, the names of files, the log and the exit status are Valgrind's; what counts is
 //! lightfoot's engine. The same happens where the executable is called `valgrind`. A run is
 //! divided by marks ([`requests`]), which costs no more than running it whole; when it has ended,
-//! its parts become files ([`files`]). **Leaves out** tools that find errors, and calls.
+//! its parts become files ([`files`]). **Leaves out** tools that find errors.
 
 mod files;
 pub(super) mod help;
@@ -176,6 +176,7 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     let threads = Threads::Together;
     let calls = match (tool, &recorded) {
         (Tool::Cachegrind | Tool::Nothing, _) => CallRecords::None,
+        (Tool::Callgrind, _) if !all.calls => CallRecords::None,
         (Tool::Callgrind, Recorded::Counted) => CallRecords::Instructions,
         (Tool::Callgrind, Recorded::Simulated(_)) => CallRecords::References,
     };

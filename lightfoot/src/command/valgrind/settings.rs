@@ -45,6 +45,8 @@ pub(super) struct Settings {
     /// Size, ways and bytes of a line of the caches I1, D1 and LL, if options gave them.
     pub(super) caches: [Option<[u64; 3]>; 3],
     pub(super) rep: Rep,
+    /// Whether calls are followed.
+    pub(super) calls: bool,
     pub(super) strict: bool,
     pub(super) version: String,
     pub(super) fallback: Option<String>,
@@ -75,6 +77,7 @@ impl Default for Settings {
             simulates: None,
             caches: [None; 3],
             rep: Rep::Valgrind,
+            calls: true,
             strict: false,
             version: VERSION.into(),
             fallback: None,

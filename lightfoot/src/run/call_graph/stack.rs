@@ -23,18 +23,20 @@ pub(super) type Costs<const N: usize> = [u64; N];
 /// The calls from one block to one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edge<const N: usize> {
-    /// How many there were.
+    /// How many there were, in threads that collected and in others.
     pub(super) calls: u64,
+    /// How many of them were made by a thread that collected.
+    pub(super) collected: u64,
     /// What happened between the outermost ones and their returns.
     pub(super) costs: Costs<N>,
 }
 
 impl<const N: usize> Edge<N> {
-    const NONE: Edge<N> = Edge { calls: 0, costs: [0; N] };
+    const NONE: Edge<N> = Edge { calls: 0, collected: 0, costs: [0; N] };
 
-    /// Whether nothing was counted.
+    /// Whether nothing was collected: neither costs nor calls.
     pub(super) fn is_empty(&self) -> bool {
-        *self == Edge::NONE
+        self.collected == 0 && self.costs == [0; N]
     }
 
     #[inline(always)]
@@ -84,8 +86,10 @@ struct Frame<const N: usize> {
     slot: u32,
     known: Known,
     is_outermost: bool,
-    /// Whether the call was counted.
+    /// Whether the call was counted in the present part.
     is_counted: bool,
+    /// Whether the thread collected at the call.
+    collects: Collects,
     /// The thread's costs at the call.
     from: Costs<N>,
 }
@@ -157,10 +161,11 @@ impl<const N: usize> ShadowStack<N> {
         let Some(stub) = self.frames.pop() else { return };
         *at(&mut self.open, stub.known.function, 0) -= 1;
         if stub.is_counted {
-            at(&mut self.edges, stub.known.edge, Edge::NONE).calls -= 1;
+            let edge = at(&mut self.edges, stub.known.edge, Edge::NONE);
+            edge.calls -= 1;
+            edge.collected -= u64::from(stub.collects == Collects::Yes);
         }
-        let collects = if stub.is_counted { Collects::Yes } else { Collects::No };
-        self.open(stub.slot, known, &stub.from, collects);
+        self.open(stub.slot, known, &stub.from, stub.collects);
     }
 
     /// The innermost frame ends, and one of another edge takes its place on the stack.
@@ -215,9 +220,10 @@ impl<const N: usize> ShadowStack<N> {
         let open = at(&mut self.open, known.function, 0);
         let is_outermost = *open == 0;
         *open += 1;
-        let is_counted = collects == Collects::Yes;
-        at(&mut self.edges, known.edge, Edge::NONE).calls += u64::from(is_counted);
-        self.frames.push(Frame { slot, known, is_outermost, is_counted, from: *now });
+        let edge = at(&mut self.edges, known.edge, Edge::NONE);
+        edge.calls += 1;
+        edge.collected += u64::from(collects == Collects::Yes);
+        self.frames.push(Frame { slot, known, is_outermost, is_counted: true, collects, from: *now });
     }
 
     #[inline]

@@ -47,7 +47,10 @@ impl Numbers {
 /// What the stack has counted, without edges that it has not.
 fn counted(stack: &mut ShadowStack<1>, now: u64) -> BTreeMap<u32, (u64, u64)> {
     let edges = stack.take(&[now]).into_iter().zip(0..);
-    edges.filter(|(edge, _)| !edge.is_empty()).map(|(edge, number)| (number, (edge.calls, edge.costs[0]))).collect()
+    edges
+        .filter(|(edge, _)| !edge.is_empty())
+        .map(|(edge, number)| (number, (edge.calls, edge.costs[0])))
+        .collect()
 }
 
 #[test]
@@ -77,7 +80,8 @@ fn random_calls_and_returns_are_those_of_the_twin() {
                     if edge % FUNCTIONS == top % FUNCTIONS {
                         continue;
                     }
-                    let of_edge = |&(own, other): &(u32, u32)| own == slot && other % FUNCTIONS == edge % FUNCTIONS;
+                    let of_edge =
+                        |&(own, other): &(u32, u32)| own == slot && other % FUNCTIONS == edge % FUNCTIONS;
                     match twin.open.iter().rposition(of_edge) {
                         Some(index) => twin.open.truncate(index + 1),
                         None => twin.opens(slot, edge),
@@ -105,13 +109,15 @@ fn random_calls_and_returns_are_those_of_the_twin() {
 }
 
 #[test]
-fn what_does_not_collect_is_no_call() {
+fn calls_that_nobody_collects_need_costs() {
     let mut stack = ShadowStack::new();
     stack.call(TOP, known(1), &[0], Collects::No);
     stack.call(TOP - 64, known(2), &[0], Collects::Yes);
+    stack.call(TOP - 128, known(3), &[5], Collects::No);
+    stack.give_back(TOP - 136, &[5]);
     stack.give_back(TOP - 72, &[5]);
     stack.give_back(TOP - 8, &[7]);
-    assert_eq!(counted(&mut stack, 7), BTreeMap::from([(1, (0, 7)), (2, (1, 5))]));
+    assert_eq!(counted(&mut stack, 7), BTreeMap::from([(1, (1, 7)), (2, (1, 5))]));
 }
 
 #[test]
