@@ -156,7 +156,7 @@ pub(crate) struct CodeCache {
 
 impl CodeCache {
     /// What a traversal to the exit with this counter adds to the running sums.
-    fn weights_of(&self, counter: u32) -> Weights {
+    pub(crate) fn weights_of(&self, counter: u32) -> Weights {
         self.weights.get(counter as usize).copied().unwrap_or_default()
     }
 

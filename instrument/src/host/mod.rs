@@ -28,7 +28,6 @@ pub(crate) use open_calls::Marking;
 pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
 
 use crate::call::CallRecords;
-use crate::code::counter::count_address;
 use crate::code::fragment::{EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Forgery;
@@ -214,9 +213,7 @@ impl Host<'_> {
             }
             // The stub of a waiting side exit does not count, so the host does.
             if let Some(counter) = exit.counter {
-                let at = count_address(counter);
-                let value = image.read64(context, at);
-                image.write64(context, at, value.wrapping_add(1));
+                image.count_exit(context, counter);
             }
             (exit.target, false)
         };

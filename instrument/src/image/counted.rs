@@ -53,6 +53,13 @@ impl Image {
         own.iter_mut().zip([sums[0], whole, sums[1], sums[2]]).for_each(|(own, more)| *own += more);
     }
 
+    /// Counts an exit as its stub would: increments its counter, and adds to the running sums.
+    pub(crate) fn count_exit(&self, context: usize, counter: u32) {
+        let at = count_address(counter);
+        self.write64(context, at, self.read64(context, at).wrapping_add(1));
+        self.adjust_ticks(context, self.translator.cache.weights_of(counter).map(i64::from));
+    }
+
     /// Adds to the running sums of the thread in context `context`, if calls are recorded.
     fn adjust_ticks(&self, context: usize, more: [i64; 3]) {
         let summed = match self.translator.calls {
