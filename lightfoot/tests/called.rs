@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// `spin(n)` runs 4 instructions n times, and 3 more; it loads once. `twice` calls it with 10 and
-/// 20, and runs 5 instructions; `down(n)` calls itself n times, and runs 5 instructions in each call
-/// but the last, which has 3; `leap` runs 2 instructions and jumps to `spin`, with 30.
+/// 20, and runs 5 instructions; `down(n)` calls itself n times, and runs 5 instructions in each
+/// call but the last, which has 3; `leap` runs 2 instructions and jumps to `spin`, with 30.
 const FUNCTIONS: &str = r#"
 #include <pthread.h>
 #include <setjmp.h>

@@ -392,8 +392,10 @@ impl Translator {
                 let more = [1, instruction.loads, instruction.stores];
                 sums.iter_mut().zip(more).take(summed).for_each(|(sum, more)| *sum += u16::from(more));
             }
-            // An exit behind this block leaves all blocks up to it behind.
-            weights[(counters + index) as usize] = sums;
+            // A side exit leaves with all blocks up to its own. The last block's branch has been
+            // counted with the fragment's last counter.
+            let is_last = index + 1 == blocks;
+            weights[(counters + index) as usize] = if is_last { [0; 3] } else { sums };
         }
         weights[(counters + blocks) as usize] = sums;
         sums

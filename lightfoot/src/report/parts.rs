@@ -2,9 +2,10 @@
 //!
 //! Unlike the files of `cache --format callgrind`, these have Valgrind's own header and events, and
 //! may have several parts. A function belongs to an object and a file; code that was inlined from
-//! another file begins with `fi=` and ends with `fe=`. Positions are absolute, which every reader
-//! takes. A `calls=` line is followed by one with the place of the call and its inclusive cost. Source: the Valgrind manual, "Callgrind Format Specification" and
-//! "Cachegrind: the output file format".
+//! another file begins with `fi=` and ends with `fe=`. A `calls=` line is followed by one with the
+//! place of the call and its inclusive cost. Positions are absolute, which every reader takes.
+//! Source: the Valgrind manual, "Callgrind Format Specification" and "Cachegrind: the output file
+//! format".
 
 use super::abbreviation::{Abbreviations, Kind};
 use crate::run::tally::{Event, Events};

@@ -1,9 +1,10 @@
 //! Shadow stacks: turn the calls, jumps and returns of a thread into edges of a call graph.
 //!
-//! A frame is opened by a call and has the address of the stack slot that holds its return address.
-//! A return closes the frame of its slot, and every frame above it, which `longjmp`, an exception or
-//! an exchange of stacks left open. A call closes the frames whose slots lie below its own. A return
-//! through a slot that no frame has (a signal handler's, another stack's) closes nothing.
+//! A frame is opened by a call and has the address of the stack slot that holds its return
+//! address. A return closes the frame of its slot, and every frame above it, which `longjmp`, an
+//! exception or an exchange of stacks left open. A call closes the frames whose slots lie below its
+//! own. A return through a slot that no frame has (a signal handler's, another stack's) closes
+//! nothing.
 //!
 //! A jump into another function opens a frame with the slot of the frame below it, so that the same
 //! return closes both; a stub of the linkage table is replaced by the function that it jumps to.

@@ -19,6 +19,9 @@ struct Twin {
 
 impl Twin {
     fn cost(&mut self, more: u64) {
+        if more == 0 {
+            return;
+        }
         for (index, &(_, edge)) in self.open.iter().enumerate() {
             let further_out = &self.open[..index];
             let inner = further_out.iter().any(|(_, other)| other % FUNCTIONS == edge % FUNCTIONS);
