@@ -105,6 +105,17 @@ fn a_line_that_costs_more_is_named_as_it_is_now() {
 }
 
 #[test]
+fn totals_without_rows_that_a_report_lacks_are_said_to_have_them() {
+    let bench = Bench::new();
+    let Some(whole) = version(&bench, "one", PROGRAM) else { return };
+    let mut report = json(&fs::read(&whole).unwrap());
+    report["functions"].as_array_mut().unwrap().truncate(1);
+    let short = bench.file("short.json", report.to_string().as_bytes(), 0o644);
+    assert!(!text(&[], &whole, &whole).contains("heaviest rows only"));
+    assert!(text(&[], &whole, &short).contains("short.json has its heaviest rows only"));
+}
+
+#[test]
 fn renamed_functions_are_compared_by_their_new_name() {
     let bench = Bench::new();
     let renamed = PROGRAM.replace("work", "toil");

@@ -103,9 +103,10 @@ fn page(runs: &[Run], effort: Effort) -> String {
     );
     out += "<table>\n<tr><th>study<th>what it answers<th>hold<th>fail<th>depend on layout<th>not measured<th>seconds\n";
     for run in runs {
-        // A study that failed has no claims: its row has zeros here, and its section says why.
-        let claims = run.outcome.as_ref().map_or(&[][..], |outcome| &outcome.claims);
-        let [holds, fails, depends, unknown] = tally(claims);
+        // The section of a study that failed says why.
+        let counts =
+            run.outcome.as_ref().map(|outcome| tally(&outcome.claims).map(|count| count.to_string()));
+        let [holds, fails, depends, unknown] = counts.unwrap_or_else(|_| ["–"; 4].map(String::from));
         let _ = writeln!(
             out,
             "<tr><td><a href=\"#{0}\">{0}</a><td>{1}<td class=\"n\">{holds}<td class=\"n\">{fails}<td class=\"n\">{depends}<td class=\"n\">{unknown}<td class=\"n\">{2:.0}",

@@ -446,12 +446,23 @@ pub enum Shape {
     /// A profile for <https://profiler.firefox.com>, by calling context; takes about five times as
     /// long
     Firefox,
+    /// A profile for <https://www.speedscope.app>, by calling context; takes about five times as
+    /// long
+    Speedscope,
+    /// A profile for pprof and what reads its format, by calling context; takes about five times
+    /// as long
+    Pprof,
     /// One page that opens offline: time, functions, source, call tree; takes about five times as
     /// long
     Html,
 }
 
 impl Shape {
+    /// Its name on the command line.
+    pub fn name(self) -> String {
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    }
+
     /// Whether it shows source lines for any key of the rows.
     pub fn is_annotated(self) -> bool {
         !matches!(self, Shape::Text | Shape::Json | Shape::Csv)
@@ -459,7 +470,12 @@ impl Shape {
 
     /// Whether it shows calls.
     pub fn shows_calls(self) -> bool {
-        matches!(self, Shape::Callgrind | Shape::Firefox | Shape::Html)
+        matches!(self, Shape::Callgrind | Shape::Html) || self.is_of_contexts()
+    }
+
+    /// Whether it shows calling contexts and nothing else.
+    pub fn is_of_contexts(self) -> bool {
+        matches!(self, Shape::Firefox | Shape::Speedscope | Shape::Pprof)
     }
 }
 

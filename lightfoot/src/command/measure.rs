@@ -152,11 +152,15 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
             (Some(_), format) if format.shows_calls() => anyhow::bail!(
                 "--region shows calls of the program alone: leave out --follow-children, or use text, json or csv"
             ),
-            (_, Shape::Firefox) => anyhow::bail!(
-                "--format firefox shows calls, which are followed in the program alone: leave out --follow-children, or use html, callgrind or cachegrind"
-            ),
+            (_, format) if format.is_of_contexts() => {
+                let name = format.name();
+                anyhow::bail!("--format {name} shows calls, which are followed in the program alone: leave out --follow-children, or use html, callgrind or cachegrind")
+            }
             _ => {}
         }
+    }
+    if run.format == Shape::Pprof && run.output.is_none() {
+        anyhow::bail!("--format pprof writes bytes that no terminal shows: name a file with -o FILE");
     }
     let alone =
         run.region.is_none() && !run.format.shows_calls() && run.by.iter().all(|by| *by == By::Thread);

@@ -3,6 +3,7 @@
 
 use crate::cli::{Kernel, Lookups, Matches, Study};
 use anyhow::Result;
+use present::exit::refused;
 use present::output::print;
 use study::{find, list, run_all, Effort, Options, STUDIES};
 
@@ -10,6 +11,10 @@ pub(super) fn run(options: &Study) -> Result<u8> {
     if options.list {
         print(&list(STUDIES))?;
         return Ok(0);
+    }
+    let folder = &options.output;
+    if folder.exists() && !folder.is_dir() {
+        return Err(refused(format!("{} is no folder, and a study writes several files", folder.display())));
     }
     let effort = if options.quick { Effort::Quick } else { Effort::Full };
     let study_options = Options { effort, folder: options.output.clone(), max_bytes: options.max_bytes };

@@ -229,3 +229,36 @@ fn place_of(block: Option<u32>, profile: &Profile, symbols: &mut Symbolizer) -> 
         (frame.file + 1, frame.line)
     })
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::run::block_order::stack::Context;
+    use crate::run::calls::Sample;
+
+    /// `main` calls `leaf`, in two slices of time. The last sample belongs to the root, which is no
+    /// function, so it must not appear.
+    pub(in crate::report) fn called() -> Detail {
+        let context = |parent, function| Context { parent, function, site: None, calls: 1 };
+        let sample = |slice, node, instructions, loads| Sample {
+            slice,
+            node,
+            counts: Counts { instructions, loads, ..Counts::default() },
+        };
+        let calls = Calls {
+            contexts: vec![context(0, u32::MAX), context(0, 1), context(1, 0)],
+            samples: vec![sample(0, 1, 5, 0), sample(0, 2, 7, 2), sample(1, 2, 9, 0), sample(1, 0, 100, 0)],
+            slice_instructions: 10,
+            ..Calls::default()
+        };
+        let leaf = Function { name: "leaf".into(), file: UNKNOWN.into(), ..Function::default() };
+        let main = Function {
+            name: "main".into(),
+            library: "/bin/a".into(),
+            file: "a.c".into(),
+            first_line: 3,
+            ..Function::default()
+        };
+        Detail { functions: vec![leaf, main], calls: Some(calls), ..Detail::default() }
+    }
+}

@@ -132,35 +132,12 @@ fn thread(report: &Report, detail: &Detail, strings: &mut Strings) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::detail::Function;
+    use crate::report::detail::tests::called;
     use crate::report::tests::count_report;
-    use crate::run::block_order::stack::Context;
-    use crate::run::calls::{Calls, Sample};
-    use crate::run::tally::Counts;
 
     #[test]
     fn tables_are_as_long_as_they_say_and_weights_add_up() {
-        let report = count_report();
-        let context = |parent, function| Context { parent, function, site: None, calls: 1 };
-        let sample = |slice, node, instructions| Sample {
-            slice,
-            node,
-            counts: Counts { instructions, ..Counts::default() },
-        };
-        // The last sample belongs to the root, which is no function, so it must not appear.
-        let calls = Calls {
-            contexts: vec![context(0, u32::MAX), context(0, 1), context(1, 0)],
-            samples: vec![sample(0, 1, 5), sample(0, 2, 7), sample(1, 2, 9), sample(1, 0, 100)],
-            slice_instructions: 10,
-            ..Calls::default()
-        };
-        let function = |name: &str| Function { name: name.into(), file: "???".into(), ..Function::default() };
-        let detail = Detail {
-            functions: vec![function("leaf"), function("main")],
-            calls: Some(calls),
-            ..Detail::default()
-        };
-        let profile: Value = serde_json::from_str(&show(&report, &detail)).unwrap();
+        let profile: Value = serde_json::from_str(&show(&count_report(), &called())).unwrap();
         let thread = &profile["threads"][0];
         // The profiler reads columns by index: a column of another length shifts its rows without
         // an error.

@@ -19,10 +19,12 @@ pub mod html;
 mod measurement;
 mod metric;
 pub mod parts;
+pub mod pprof;
 mod process;
 mod row;
 mod simulated;
 mod source_text;
+pub mod speedscope;
 pub mod text;
 mod view;
 

@@ -119,7 +119,7 @@ pub(crate) fn cache_report() -> Report {
 #[test]
 fn json_has_the_promised_fields() {
     let view = View { format: Shape::Json, by: &[By::Function], top: None, page: Page::PLAIN };
-    let json: serde_json::Value = serde_json::from_str(&view.show(&cache_report()).unwrap()).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&view.show(&cache_report()).unwrap()).unwrap();
     for field in ["schema", "version", "command", "exit_status", "partial", "machine", "totals", "functions"]
     {
         assert!(json.get(field).is_some(), "{field}");

@@ -1,7 +1,7 @@
 //! Formats of a report, and the number of rows that each shows.
 
 use super::measurement::Report;
-use super::{cachegrind, callgrind, csv, firefox, html, text};
+use super::{cachegrind, callgrind, csv, firefox, html, pprof, speedscope, text};
 use crate::cli::{By, Shape};
 
 /// How a report is shown.
@@ -22,12 +22,14 @@ impl View<'_> {
     ///
     /// # Errors
     /// When it cannot be put in JSON, which would be a defect.
-    pub fn show(&self, report: &Report) -> anyhow::Result<String> {
-        Ok(match self.format {
+    pub fn show(&self, report: &Report) -> anyhow::Result<Vec<u8>> {
+        let text = match self.format {
             Shape::Text => text::show(report, self.by, rows_shown(self.top, 20), &self.page),
             Shape::Csv => csv::show(report, self.by, rows_shown(self.top, usize::MAX)),
             Shape::Cachegrind => cachegrind::show(report, report.detail()),
             Shape::Firefox => firefox::show(report, report.detail()),
+            Shape::Speedscope => speedscope::show(report, report.detail()),
+            Shape::Pprof => return Ok(pprof::show(report, report.detail())),
             Shape::Html => html::show(report, report.detail())?,
             Shape::Callgrind => callgrind::show(report, report.detail()),
             Shape::Json => {
@@ -36,7 +38,8 @@ impl View<'_> {
                 let cut = (rows < usize::MAX).then(|| report.with_at_most(rows));
                 serde_json::to_string_pretty(cut.as_ref().unwrap_or(report))? + "\n"
             }
-        })
+        };
+        Ok(text.into_bytes())
     }
 }
 

@@ -37,6 +37,14 @@ pub struct Calls {
 }
 
 impl Calls {
+    /// The functions of a context, the innermost first.
+    pub fn functions_of(&self, context: u32) -> impl Iterator<Item = u32> + '_ {
+        let inner = (context > 0).then_some(context);
+        let outwards =
+            |context: &u32| Some(self.contexts[*context as usize].parent).filter(|&parent| parent > 0);
+        std::iter::successors(inner, outwards).map(|context| self.contexts[context as usize].function)
+    }
+
     /// Makes it from the results of an analysis; `misses` are by cell, and `rep` says how repeated
     /// instructions count.
     pub fn new(called: &Called, misses: Option<&Attribution>, rep: Rep) -> Calls {

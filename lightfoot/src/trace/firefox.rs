@@ -6,7 +6,7 @@
 //! cycles, one of them is drawn as a nanosecond. **Leaves out** stacks: a trace has none. Source:
 //! "Processed profile format" and its changelog, in the profiler's developer documentation.
 
-use measure::trace::{Trace, Unit};
+use measure::trace::{Record, Trace, Unit};
 use serde_json::{json, Value};
 
 /// Version of the format.
@@ -51,12 +51,12 @@ pub(super) fn profile(trace: &Trace) -> Value {
     })
 }
 
-/// A track: the difference of each interval, drawn at the interval's end.
+/// A track: the difference of each interval, drawn at the interval's end. An interval that was not
+/// counted has no sample.
 fn counter(trace: &Trace, metric: usize) -> Value {
     let about = &trace.header.metrics[metric];
-    let ends: Vec<f64> = trace.records.iter().map(|record| ms(record.start + record.dt)).collect();
-    let counts: Vec<f64> =
-        trace.records.iter().map(|record| record.values[metric].scaled().unwrap_or(0.0)).collect();
+    let sample = |record: &Record| Some((ms(record.start + record.dt), record.values[metric].scaled()?));
+    let (ends, counts): (Vec<f64>, Vec<f64>) = trace.records.iter().filter_map(sample).unzip();
     json!({
         "name": about.name,
         "category": about.source.name(),
@@ -115,16 +115,16 @@ mod tests {
     use crate::trace::format::tests::example;
 
     #[test]
-    fn every_metric_is_a_track_as_long_as_the_trace() {
+    fn every_metric_is_a_track_of_the_intervals_that_were_counted() {
         let profile = profile(&example());
         let counters = profile["counters"].as_array().unwrap();
         assert_eq!(counters.len(), 3);
-        for counter in counters {
-            assert_eq!(counter["samples"]["time"], json!([1.0, 2.0]));
-            assert_eq!(counter["samples"]["length"], 2);
+        for (counter, times) in counters.iter().zip([json!([1.0, 2.0]), json!([1.0, 2.0]), json!([1.0])]) {
+            assert_eq!(counter["samples"]["time"], times);
+            assert_eq!(counter["samples"]["length"], times.as_array().unwrap().len());
         }
         assert_eq!(counters[0]["samples"]["count"], json!([5.0, 6.0]));
-        assert_eq!(counters[2]["samples"]["count"], json!([6.0, 0.0]));
+        assert_eq!(counters[2]["samples"]["count"], json!([6.0]));
         assert_eq!(profile["threads"][0]["samples"]["time"], json!([0.0, 2.0]));
     }
 

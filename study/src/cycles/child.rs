@@ -54,7 +54,15 @@ fn round(pass: &mut dyn FnMut() -> u64, passes: usize) -> u128 {
 fn named(name: &str) -> Result<Variant> {
     variants().into_iter().find(|variant| variant.name == name).ok_or_else(|| {
         let known: Vec<String> = variants().into_iter().map(|variant| variant.name).collect();
-        let sentence = format!("there is no kernel {name}: the kernels are {}", known.join("; "));
+        let family = |name: &str| name.split(':').next().unwrap_or(name).to_owned();
+        let mut relatives: Vec<String> =
+            known.iter().filter(|known| family(known) == family(name)).cloned().collect();
+        // Of another family none is near; a name of each family shows what there is.
+        if relatives.is_empty() {
+            relatives = known;
+            relatives.dedup_by_key(|name| family(name));
+        }
+        let sentence = format!("there is no kernel {name}; there are {}", relatives.join("; "));
         Failure { status: USAGE, sentence }.into()
     })
 }
@@ -65,8 +73,14 @@ mod tests {
 
     #[test]
     fn a_kernel_that_is_unknown_is_refused_with_those_that_there_are() {
-        let options = Kernel { name: "sort:bogo".into(), passes: 1, rounds: 1 };
-        let said = kernel(&options).unwrap_err().to_string();
-        assert!(said.contains("no kernel sort:bogo") && said.contains("sort:radix"), "{said}");
+        let said = |name: &str| {
+            let options = Kernel { name: name.into(), passes: 1, rounds: 1 };
+            kernel(&options).unwrap_err().to_string()
+        };
+        let sort = said("sort:bogo");
+        assert!(sort.contains("no kernel sort:bogo") && sort.contains("sort:radix"), "{sort}");
+        assert!(!sort.contains("product-order"), "{sort}");
+        let other = said("nosuch");
+        assert!(other.contains("product-order:") && other.len() < 500, "{other}");
     }
 }

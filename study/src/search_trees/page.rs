@@ -232,7 +232,10 @@ fn series<'a>(points: impl Iterator<Item = (&'a str, f64, f64)>) -> Vec<Series> 
 /// The figures by file name.
 fn plots(findings: &Findings) -> Vec<(String, Lines)> {
     let counted = |machine: &'static str, block: usize, of: fn(&Trial) -> f64| {
-        let wanted = move |p: &&Counted| p.machine == machine && p.block_bytes == block;
+        // What a trial did not count has no value, and no point.
+        let wanted = move |p: &&Counted| {
+            p.machine == machine && p.block_bytes == block && p.trials.iter().all(|t| !of(t).is_nan())
+        };
         let points = findings.counted.iter().filter(wanted);
         series(points.map(|p| (p.algorithm.as_str(), p.items as f64, p.spread(of).median)))
     };
@@ -253,7 +256,7 @@ fn plots(findings: &Findings) -> Vec<(String, Lines)> {
     let title = String::from("Figure 4.9: instructions per lookup");
     plots.push(("figure-4.9".into(), plot(title, "instructions per lookup", Axis::Linear, series_49)));
     for (machine, figure) in MACHINES.into_iter().zip(["4.10", "4.11"]) {
-        let series = counted(machine, BLOCKS_BYTES[0], |t| t.cycles.unwrap_or_default());
+        let series = counted(machine, BLOCKS_BYTES[0], |t| t.cycles.unwrap_or(f64::NAN));
         let title = format!("Figure {figure}: cycles per lookup by the declared costs of {machine}");
         plots.push((format!("figure-{figure}"), plot(title, "cycles per lookup", Axis::Linear, series)));
     }

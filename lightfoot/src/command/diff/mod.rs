@@ -70,6 +70,9 @@ impl Difference {
         let totals: Pairs = metrics.iter().zip(&found.left_out).map(total).collect();
         let mut notes = before.notes(after);
         notes.extend(found.notes);
+        if !options.ignore.is_empty() {
+            notes.extend([before, after].into_iter().filter_map(|report| report.shortened(options.by)));
+        }
         let mut rows = found.rows;
         rows.retain(|row| row.pairs.iter().any(|(before, after)| before != after));
         if let Some(percent) = options.noise {

@@ -203,6 +203,16 @@ impl Read {
         }
     }
 
+    /// A sentence for users who leave rows out of the totals, if the report does not have all rows.
+    pub(super) fn shortened(&self, by: DiffBy) -> Option<String> {
+        let rows = self.rows(by).ok()?;
+        let shown: u64 = rows.iter().map(|row| row.counts.get("instructions")).sum();
+        (shown < self.totals.get("instructions")).then(|| {
+            let path = self.path.display();
+            format!("note: {path} has its heaviest rows only: --ignore takes no others from the totals; make it without --top")
+        })
+    }
+
     /// Notes about differences between two comparable reports.
     pub(super) fn notes(&self, other: &Read) -> Vec<String> {
         let mut notes = Vec::new();
