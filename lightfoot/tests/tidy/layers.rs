@@ -100,7 +100,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "mark",
             "profile",
             "evidence virtual_machine",
-            "error lib",
+            "call error lib",
         ],
     ),
     (
@@ -113,7 +113,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "kernel levels",
             "pages",
             "large_pages row_map",
-            "cycle geometry scratch",
+            "cycle geometry miss_log scratch",
             "behaviour filter lib limits policy predict report touch",
         ],
     ),
