@@ -126,6 +126,11 @@ pub trait Marker {
     /// Addresses in `module` at which functions begin whose entries and returns are marks. Called
     /// once for each module, before its code runs.
     fn entries(&mut self, module: &Module) -> Vec<u64>;
+    /// Whether a direct jump at `from` to `target`, both in `module`, leads into another function.
+    /// Asked where calls are recorded; such jumps are recorded too.
+    fn leaves_function(&mut self, _module: &Module, _from: u64, _target: u64) -> bool {
+        false
+    }
     /// A thread begins; the deeds come before everything that it counts.
     fn starts(&mut self, thread: &MarkedThread, birth: Birth) -> Vec<Deed>;
     /// A thread has reached a mark.
@@ -146,6 +151,8 @@ pub struct PartCounts {
     pub cut: u32,
     /// Blocks that ran, and how often.
     pub executions: Vec<(u32, u64)>,
+    /// Of these blocks, those whose conditional branch was taken, and how often.
+    pub taken: Vec<(u32, u64)>,
     /// As in [`Profile::cut`](crate::Profile::cut).
     pub left_early: Vec<(u32, u32, u64)>,
     /// Blocks that ran and are not among `executions`, because a request closed what the thread

@@ -18,6 +18,7 @@ const COMMANDS: &[&[&str]] = &[
     &["count"],
     &["cache"],
     &["valgrind"],
+    &["bench"],
     &["diff"],
     &["instrument"],
     &["new-tool"],

@@ -181,6 +181,14 @@ fn reports(bench: &Bench) -> Vec<(&'static str, Value)> {
         run_quietly(bench, &format!("count --format json -o DIR/{name}.json -- {program}"));
     }
     found.push(("diff", run("diff DIR/a.json DIR/b.json --format json")));
+    let (include, source) = (format!("-I{REGION}/include"), format!("{REGION}/examples/benchmarks.c"));
+    let source = std::fs::read_to_string(source).unwrap();
+    let benchmarks = bench::compile(bench, "benchmarks", &[&include], &source).expect("cc compiles");
+    // The second run has the first one as its baseline.
+    for options in ["", "", "--no-caches "] {
+        let counted = format!("bench {options}--baselines DIR/kept --format json -o OUT --program");
+        found.push(("bench", run(&format!("{counted} {}", benchmarks.to_str().unwrap()))));
+    }
     for (kind, metrics) in [("base", ""), ("run", "--software fn:work ")] {
         for n in 0..6 {
             let traced =
@@ -248,6 +256,9 @@ fn run_quietly(bench: &Bench, words: &str) {
     let words = words.split(' ').map(|word| word.replace("DIR", bench.path().to_str().unwrap()));
     lightfoot().args(words).run().ends_with(0);
 }
+
+/// The crate with the headers for C.
+const REGION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../region");
 
 const WORK: &str = r#"
 #include <stdlib.h>

@@ -42,7 +42,20 @@
 //! left out. On other processors than x86-64 marks are nothing. The crate has no dependencies and
 //! needs no `std`.
 
+//!
+//! # Benchmarks in C and C++
+//!
+//! `include/lightfoot_bench.h` makes functions benchmarks, which `lightfoot bench --program FILE`
+//! counts (`examples/benchmarks.c`); in Rust crate `lightfoot-bench` does. `lightfoot bench
+//! --headers DIR` writes both headers.
+
 #![no_std]
+
+/// The headers for C and C++, with the names of their files.
+pub const HEADERS: [(&str, &str); 2] = [
+    ("lightfoot_region.h", include_str!("../include/lightfoot_region.h")),
+    ("lightfoot_bench.h", include_str!("../include/lightfoot_bench.h")),
+];
 
 #[doc(hidden)]
 #[macro_export]

@@ -14,8 +14,10 @@
 //! records the state at every instruction, so that the host can restore the program's registers at
 //! a stop between two instructions.
 
+use crate::call::CallRecords;
 use crate::code::assembler::reg;
 use crate::code::buffer::{CodeBuffer, Routine, Section};
+use crate::code::counter::Weights;
 use crate::code::lookup::Hash;
 use crate::code::state_map::{pick, restore_registers, slot, StateMapEntry, FLAGS_BIT};
 use crate::plan::block::Tier;
@@ -61,6 +63,10 @@ pub(crate) struct Emitter {
     pub(super) pending: u8,
     /// Whether the ring's limit must still be checked.
     pub(super) limit_due: bool,
+    /// Whether the fragment's call, return or jump is recorded.
+    pub(super) calls: CallRecords,
+    /// What a traversal to the fragment's end adds to the running sums.
+    pub(super) weights: Weights,
     /// How much code the fragment may use in order to be fast.
     pub(super) tier: Tier,
     /// Uses of data pages in the fragment's hot section so far.
@@ -81,6 +87,8 @@ impl Emitter {
             held: None,
             pending: 0,
             limit_due: false,
+            calls: CallRecords::None,
+            weights: [0; 3],
             tier: Tier::Fresh,
             page_uses: 0,
             factory: InstructionInfoFactory::new(),

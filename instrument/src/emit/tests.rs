@@ -28,7 +28,15 @@ fn block(code: &[u8]) -> BasicBlock {
         instructions.push(Decoded { instruction: decoder.decode(), bytes, shape: 0 });
     }
     let events = EventRequests::default();
-    BasicBlock { ip: IP, instructions, end: End::Transfer, number: 0, next: None, events }
+    BasicBlock {
+        ip: IP,
+        instructions,
+        end: End::Transfer,
+        number: 0,
+        next: None,
+        events,
+        is_tail_jump: false,
+    }
 }
 
 /// An emitter that has emitted `code`; the facts of all its targets are `target`.

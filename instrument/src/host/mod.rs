@@ -28,7 +28,7 @@ mod trap;
 pub(crate) use open_calls::Marking;
 pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
 
-use crate::code::counter::count_address;
+use crate::call::CallRecords;
 use crate::code::fragment::{EXIT_INSTRUCTION, EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Forgery;
@@ -219,9 +219,7 @@ impl Host<'_> {
             }
             // The stub of a waiting side exit does not count, so the host does.
             if let Some(counter) = exit.counter {
-                let at = count_address(counter);
-                let value = image.read64(context, at);
-                image.write64(context, at, value.wrapping_add(1));
+                image.count_exit(context, counter);
             }
             (exit.target, false)
         };
@@ -285,6 +283,7 @@ impl Host<'_> {
     /// Hands the records that the thread has written to the observer.
     fn pass_on(&mut self, tid: i32) {
         self.take_back();
+        self.tell_modules(tid);
         let Some(thread) = self.threads.get(&tid) else { return };
         let image = &self.images[&thread.image];
         let (segment, offset, count) = image.written(thread.context);
@@ -296,6 +295,8 @@ impl Host<'_> {
         let requests =
             image.translator.instrumenter.as_ref().map_or(0, |instrumenter| instrumenter.borrow().requests());
         let (sites, blocks) = (image.translator.sites.len() as u32, image.translator.blocks.len() as u32);
+        // Words of calls name blocks.
+        let requests = if self.calls == CallRecords::None { requests } else { blocks };
         let segment = Segment {
             limits: Limits { sites, blocks, requests, elapsed: self.started.elapsed() },
             shared: image.shared.clone(),
@@ -358,6 +359,7 @@ impl Host<'_> {
     /// Forgets a thread that will not run again; with its last thread the image ends.
     pub(crate) fn gone(&mut self, tid: i32) {
         self.pass_on(tid);
+        self.tell_ticks(tid);
         let Some(thread) = self.threads.remove(&tid) else { return };
         let ProgramThread { context, image: number, .. } = thread;
         self.note_counts(tid, &thread);
@@ -370,6 +372,31 @@ impl Host<'_> {
         // write.
         self.wait_for(|id| (id.0, id.1) == (number, context));
         self.image_of(number).left(context);
+    }
+
+    /// Tells the observer the modules of the thread's image that it does not know, if calls are
+    /// recorded.
+    fn tell_modules(&mut self, tid: i32) {
+        let Some(image) = self.threads.get(&tid).map(|thread| thread.image) else { return };
+        if self.calls == CallRecords::None {
+            return;
+        }
+        let own = self.image_of(image);
+        let known = std::mem::replace(&mut own.modules_told, own.maps.modules.len());
+        let more = own.maps.modules.get(known..).unwrap_or_default().to_vec();
+        if !more.is_empty() {
+            self.give(RingMessage::Modules(image, more));
+        }
+    }
+
+    /// Tells the observer the running sums of a thread whose records it has, if calls are recorded.
+    pub(super) fn tell_ticks(&mut self, tid: i32) {
+        let Some(&ProgramThread { context, image, number: thread, .. }) = self.threads.get(&tid) else {
+            return;
+        };
+        if let Some(ticks) = self.image_of(image).ticks(context) {
+            self.give(RingMessage::Ticks { image, thread, ticks });
+        }
     }
 
     /// Notes the counts of a thread that ended, if the run counts by thread.

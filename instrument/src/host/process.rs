@@ -303,6 +303,7 @@ impl Host<'_> {
         self.prepare_shown(pid, &mut image);
         // Kept translations, the tool and probes must be in place before the first instruction.
         image.translator.watch = Watch::new(self.marking.as_ref().map(|marking| marking.marker.clone()));
+        image.translator.calls = self.calls;
         if let Some(kept_in) = &self.translations {
             image.remember(kept_in);
         }

@@ -10,6 +10,7 @@ use super::open_calls::Marking;
 use super::ring::{Consumer, RingMessage, SegmentId};
 use super::shown::state::Shown;
 use super::task::{ProcessState, ProgramThread};
+use crate::call::CallRecords;
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
 use crate::image::Image;
@@ -110,6 +111,8 @@ pub(crate) struct Host<'o> {
     pub(crate) marking: Option<Marking>,
     /// The machine that the program is shown.
     pub(crate) shown: Shown,
+    /// Whether calls are recorded.
+    pub(crate) calls: CallRecords,
     /// The first proof that the program changed memory that it shares with the host, if any.
     pub(crate) evidence: Evidence,
     pub(super) started: Instant,
@@ -161,6 +164,7 @@ impl<'o> Host<'o> {
             probes: None,
             marking: None,
             shown: Shown::default(),
+            calls: CallRecords::None,
             evidence,
             started: Instant::now(),
         };

@@ -17,6 +17,7 @@ pub(crate) use section::Keeps;
 pub(crate) use boundary::StopPlace;
 
 use crate::cache::CodeCache;
+use crate::code::counter::tick_address;
 use crate::code::decode::CodeReader;
 use crate::code::resident_pages::ResidentPages;
 use crate::error::Error;
@@ -260,6 +261,8 @@ pub(crate) struct Image {
     born: Instant,
     /// For each fragment, the executions of its blocks when its counters were last read.
     looked: HashMap<usize, Vec<u64>>,
+    /// How many of its modules the observer knows, if calls are recorded.
+    pub(crate) modules_told: usize,
     /// What threads count between marks.
     sections: Sections,
     evidence: Evidence,
@@ -295,6 +298,7 @@ impl Image {
         image.translator.cautious_fragments = CAUTIOUS_FRAGMENTS;
         image.translator.watch = self.translator.watch.clone();
         image.translator.set_answered(self.translator.answered());
+        image.translator.calls = self.translator.calls;
         image.replace_inherited(pid, context)?;
         Ok(image)
     }
@@ -333,6 +337,7 @@ impl Image {
             segments: vec![0; CONTEXTS_MAX],
             born: Instant::now(),
             looked: HashMap::new(),
+            modules_told: 0,
             sections: Sections::default(),
             evidence,
         };
@@ -369,6 +374,7 @@ impl Image {
             layout: &translator.cache.layout,
             marks: translator.watch.setting(),
             answered: translator.answered().setting(),
+            calls: translator.calls,
         };
         let Some(mut kept) = KeptTranslations::of(kept_in, &origin) else { return };
         kept.restore(translator, &mut self.maps);
@@ -419,6 +425,7 @@ impl Image {
         self.threads += 1;
         self.write32(context, context::EXIT, 0);
         self.write64(context, context::FS_BASE, fs_base);
+        (0..3).for_each(|index| self.write64(context, tick_address(index), 0));
         let address = CONTEXTS + context as u64 * context::BYTES;
         self.write64(context, context::OWN_STACK, address + u64::from(context::PROGRAM_STACK));
         self.write64(context, context::MASK_LOOKUP, ((1 << LOOKUP_BITS) - 1) << LOOKUP_SHIFT);

@@ -212,14 +212,19 @@ impl Image {
         let CountedPart { thread, cut, counts: SectionCounts { counters, extra, aside, left_early } } = part;
         let counter = |number: u32| counters.get(number as usize).copied().unwrap_or(0);
         let mut all: BTreeMap<u32, u64> = BTreeMap::new();
+        let mut taken: BTreeMap<u32, u64> = BTreeMap::new();
         for fragment in &self.translator.cache.fragments {
             let mut executions = counter(fragment.counters + fragment.blocks);
             for index in (0..fragment.blocks).rev() {
+                let (block, left) = (fragment.first_block + index, counter(fragment.counters + index));
                 if index + 1 < fragment.blocks {
-                    executions = executions.saturating_add(counter(fragment.counters + index));
+                    executions = executions.saturating_add(left);
                 }
                 if executions > 0 {
-                    *all.entry(fragment.first_block + index).or_default() += executions;
+                    *all.entry(block).or_default() += executions;
+                }
+                if left > 0 {
+                    *taken.entry(block).or_default() += left;
                 }
             }
         }
@@ -233,7 +238,8 @@ impl Image {
         let mut left_early: Vec<(u32, u32, u64)> =
             left_early.into_iter().map(|((block, index), times)| (block, index, times)).collect();
         left_early.sort_unstable();
-        PartCounts { thread, cut, executions: all.into_iter().collect(), left_early, aside }
+        let (executions, taken) = (all.into_iter().collect(), taken.into_iter().collect());
+        PartCounts { thread, cut, executions, taken, left_early, aside }
     }
 }
 

@@ -17,7 +17,7 @@ pub const PROGRAM: &str = "lightfoot";
 /// Commands by subject, in the order of help and manual.
 pub const SUBJECTS: &[(&str, &[&str])] = &[
     ("Measure", &["count", "cache", "valgrind", "tool", "instrument", "new-tool"]),
-    ("Compare", &["diff"]),
+    ("Compare", &["bench", "diff"]),
     ("Traces", &["trace", "align", "perturb", "plan"]),
     ("Kernels", &["grep", "index", "tile"]),
     ("Papers", &["study"]),
@@ -52,7 +52,7 @@ const OF_PROGRAMS: &[Entry] = &[
 /// Exit statuses of all others.
 const OF_OTHERS: &[Entry] = &[
     ("0", "Done."),
-    ("1", "A negative answer, where an option asks for one (--fail-above, --fail-on)."),
+    ("1", "A negative answer, where an option asks for one (--fail-above, --fail-on, --limit)."),
     ("2", "The command line or what it names cannot be used; the message says why."),
     ("125", "lightfoot itself failed; the message says how."),
 ];

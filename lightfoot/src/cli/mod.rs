@@ -6,6 +6,7 @@
 //! option, and a misspelt option is refused. Values are only parsed here; crate `machine` decides
 //! whether a preset or a geometry exists.
 
+mod bench;
 pub mod help;
 mod libraries;
 mod machine_options;
@@ -13,6 +14,7 @@ mod refusal;
 mod shape;
 mod traces;
 
+pub use bench::{Bench, BenchFormat, BenchWorker, Growth, Limit, EVENTS};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use libraries::{
     ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, Kernel, KeyInput,
@@ -44,6 +46,11 @@ pub enum Command {
     /// Count a program's misses in a simulated memory hierarchy
     #[command(override_usage = "lightfoot cache [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
     Cache(Cache),
+    /// Count benchmarks of crate lightfoot-bench, and compare them with a baseline
+    Bench(Bench),
+    /// Count the benchmarks of one program for `bench`
+    #[command(hide = true)]
+    BenchWorker(BenchWorker),
     /// Compare two reports of `count` or `cache` by function or line
     Diff(Diff),
     /// Write one file that runs a program instrumented by itself

@@ -23,7 +23,9 @@ use crate::run::tally::{tally, Attribution, Counts, Grain, Part as RegionPart, T
 use anyhow::Result;
 use event::Stream;
 use instrument::virtual_machine::{Layout, Processor, Repeats, ThreadOrder, VirtualMachine};
-use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
+use instrument::{
+    Aslr, CallRecords, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads,
+};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::output::Destination;
 use present::terminal::Page;
@@ -221,7 +223,8 @@ impl Prepared<'_> {
         let aslr = if self.run.aslr { Aslr::On } else { Aslr::Off };
         let translations = if self.run.no_translation_cache { None } else { translations() };
         let threads = if self.by_thread() { Threads::Apart } else { Threads::Together };
-        Options { aslr, stream, children, translations, threads, machine: self.machine.get() }
+        let calls = CallRecords::None;
+        Options { aslr, stream, children, translations, threads, calls, machine: self.machine.get() }
     }
 
     /// The images of the run, if the report tells processes apart; `hierarchy` is simulated.

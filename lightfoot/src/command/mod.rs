@@ -1,6 +1,7 @@
 //! The commands. Each is a function from the options of its command line to an exit status.
 
 mod align;
+mod bench;
 mod cache;
 mod carrier;
 mod complaint;
@@ -46,6 +47,8 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Count(options) => count::run(options),
         Command::Cache(options) => cache::run(options),
         Command::Instrument(options) => instrument::run(options),
+        Command::Bench(options) => bench::run(options),
+        Command::BenchWorker(options) => bench::worker(options),
         Command::NewTool(options) => new_tool::run(options),
         Command::Diff(options) => diff::run(options),
         Command::Tool(options) => tool::run(options),

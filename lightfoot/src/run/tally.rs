@@ -13,11 +13,13 @@
 mod cell;
 mod counts;
 mod events;
+mod excerpt;
 mod part;
 
 pub use cell::{Cell, Grain};
 pub use counts::{Counts, Misses};
 pub use events::{Event, Events};
+pub use excerpt::Excerpts;
 pub use part::Part;
 
 use crate::cli::Rep;

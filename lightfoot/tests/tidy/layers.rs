@@ -46,6 +46,22 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "bench-macros",
+        &[
+            "setting template",
+            "item lib",
+        ],
+    ),
+    (
+        "bench",
+        &[
+            "criterion",
+            "runner",
+            "bencher process settings",
+            "block_on lib request",
+        ],
+    ),
+    (
         "present",
         &[
             "output",
@@ -84,7 +100,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "mark",
             "profile",
             "evidence virtual_machine",
-            "error lib",
+            "call error lib",
         ],
     ),
     (
@@ -97,7 +113,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "kernel levels",
             "pages",
             "large_pages row_map",
-            "cycle geometry scratch",
+            "cycle geometry miss_log scratch",
             "behaviour filter lib limits policy predict report touch",
         ],
     ),
@@ -179,6 +195,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "arguments lib main outcome",
         ],
     ),
+    ("contenders", &["lib", "index kernel", "peer"]),
     (
         "study",
         &[
@@ -195,7 +212,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "command",
             "report trace",
             "run",
-            "cli lib main",
+            "bin cli lib main",
         ],
     ),
 ];

@@ -21,6 +21,8 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("machine", 0, &[]),
     ("event", 0, &[]),
     ("region", 0, &[]),
+    ("bench-macros", 0, &[]),
+    ("bench", 1, &["bench-macros", "region"]),
     ("instrument", 1, &["assembler", "event", "private-folder"]),
     ("simulate", 1, &["event", "machine"]),
     ("measure", 1, &["machine"]),
@@ -32,20 +34,32 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("private-folder", 0, &[]),
     ("symbol", 2, &["instrument"]),
     ("grep", 2, &["pattern", "present"]),
+    ("contenders", 2, &["search"]),
     (
         "study",
-        2,
+        3,
         &[
-            "event", "machine", "matrix", "measure", "pattern", "plot", "present", "region", "search",
+            "contenders",
+            "event",
+            "machine",
+            "matrix",
+            "measure",
+            "pattern",
+            "plot",
+            "present",
+            "region",
+            "search",
             "simulate",
         ],
     ),
-    ("lightfoot", 3, &["*"]),
+    ("lightfoot", 4, &["*"]),
 ];
 
 /// Files that may hold unsafe code, one per line; a listed file without any is to be taken off the
 /// list.
 const UNSAFE_FILES: &[&str] = &[
+    "bench/src/process.rs",
+    "bench/src/request.rs",
     "instrument/src/host/affinity.rs",
     "instrument/src/target/handover.rs",
     "instrument/src/target/inherited.rs",

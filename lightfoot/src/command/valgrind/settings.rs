@@ -46,6 +46,8 @@ pub(super) struct Settings {
     /// Size, ways and bytes of a line of the caches I1, D1 and LL, if options gave them.
     pub(super) caches: [Option<[u64; 3]>; 3],
     pub(super) rep: Rep,
+    /// Whether calls are followed.
+    pub(super) calls: bool,
     pub(super) strict: bool,
     /// The machine that the program is shown.
     pub(super) machine: VirtualMachine,
@@ -78,6 +80,7 @@ impl Default for Settings {
             simulates: None,
             caches: [None; 3],
             rep: Rep::Valgrind,
+            calls: true,
             strict: false,
             machine: VirtualMachine::default(),
             version: VERSION.into(),

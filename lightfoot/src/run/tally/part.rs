@@ -19,7 +19,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct Part {
     /// How often blocks ran.
-    executions: Vec<(u32, u64)>,
+    pub(super) executions: Vec<(u32, u64)>,
+    /// How often the conditional branches at their ends were taken.
+    pub(super) taken: Vec<(u32, u64)>,
     /// As in [`Profile::cut`].
     cut: Vec<(u32, u32, u64)>,
     /// As in [`Profile::repeats`].
@@ -39,8 +41,10 @@ impl Part {
     /// is one, complex references are counted by it.
     pub fn of(profile: &Profile, simulated: Option<&simulate::Counts>) -> Part {
         let blocks = profile.blocks.iter().zip(0..).filter(|(block, _)| block.executions > 0);
+        let taken = profile.blocks.iter().zip(0..).filter(|(block, _)| block.taken > 0);
         let mut part = Part {
             executions: blocks.map(|(block, number)| (number, block.executions)).collect(),
+            taken: taken.map(|(block, number)| (number, block.taken)).collect(),
             cut: profile.cut.clone(),
             repeats: profile.repeats.clone(),
             complex: profile.complex.clone(),
@@ -59,6 +63,7 @@ impl Part {
         let (complex, repeats) = complex_of(&recorded.complex);
         Part {
             executions: section.executions.clone(),
+            taken: section.taken.clone(),
             cut: section.left_early.clone(),
             repeats,
             complex,
@@ -80,6 +85,7 @@ impl Part {
         }
         let whole = Part {
             executions: all(parts, |part| &part.executions),
+            taken: all(parts, |part| &part.taken),
             cut: all(parts, |part| &part.cut),
             aside: all(parts, |part| &part.aside),
             repeats: all(parts, |part| &part.repeats),
@@ -92,9 +98,12 @@ impl Part {
 
     /// Reduces a profile with the same numbers to the counts of the part; returns its misses.
     pub fn narrow(self, profile: &mut Profile) -> simulate::Counts {
-        profile.blocks.iter_mut().for_each(|block| block.executions = 0);
+        profile.blocks.iter_mut().for_each(|block| (block.executions, block.taken) = (0, 0));
         for (block, executions) in self.executions {
             profile.blocks[block as usize].executions = executions;
+        }
+        for (block, taken) in self.taken {
+            profile.blocks[block as usize].taken = taken;
         }
         (profile.cut, profile.complex, profile.repeats) = (self.cut, self.complex, self.repeats);
         simulate::Counts {
@@ -146,6 +155,7 @@ impl Part {
         let complex = self.complex.into_iter().map(|(site, loads, stores)| (site, (loads, stores)));
         Part {
             executions: joined(self.executions, &block, add),
+            taken: joined(self.taken, &block, add),
             aside: joined(self.aside, &block, add),
             cut: joined(cut, |(one, first_lost)| (block(one), first_lost), add)
                 .into_iter()

@@ -1,0 +1,66 @@
+//! Processes that are copies of this one, one for each benchmark.
+//!
+//! The standard library starts programs and does not copy processes, so three functions of the C
+//! library are declared here.
+
+use std::io::{Error, Write};
+
+extern "C" {
+    fn fork() -> i32;
+    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+    fn _exit(status: i32) -> !;
+}
+
+/// Runs `job` in a copy of this process, and returns the status that the copy ended with, as
+/// `waitpid` gives it.
+///
+/// # Errors
+/// When the system refuses a process, or forgets it.
+pub(crate) fn run_copied(job: impl FnOnce() -> i32) -> Result<i32, Error> {
+    // What was written and not yet put out would be put out twice.
+    std::io::stdout().flush()?;
+    // SAFETY: no thread of this process but this one holds locks: the runner starts none, and what
+    // a benchmark starts, it starts in its own copy.
+    let pid = unsafe { fork() };
+    match pid {
+        -1 => Err(Error::last_os_error()),
+        0 => {
+            let status = job();
+            // A benchmark whose output cannot be written was counted all the same.
+            let _ = std::io::stdout().flush();
+            // SAFETY: it ends the copy, whose memory nobody else sees.
+            unsafe { _exit(status) }
+        }
+        _ => wait(pid),
+    }
+}
+
+fn wait(pid: i32) -> Result<i32, Error> {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is an integer of this function's, to which the call writes.
+        let ended = unsafe { waitpid(pid, &mut status, 0) };
+        let error = Error::last_os_error();
+        match ended {
+            -1 if error.kind() == std::io::ErrorKind::Interrupted => {}
+            -1 => return Err(error),
+            _ => return Ok(status),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_ends_by_itself() {
+        let mut here = 1;
+        assert_eq!(run_copied(|| 3).unwrap(), 3 << 8);
+        let status = run_copied(|| {
+            here += 1;
+            here
+        });
+        assert_eq!((status.unwrap(), here), (2 << 8, 1));
+    }
+}
