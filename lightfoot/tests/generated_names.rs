@@ -15,7 +15,8 @@ fn program(bench: &Bench) -> Option<PathBuf> {
 fn report(bench: &Bench, options: &[&str], program: &Path, arguments: &[&str]) -> Value {
     let file = bench.join("report.json");
     let run = lightfoot().args(options).args(["--format", "json", "-o"]).arg(&file).arg("--");
-    run.arg(program).args(arguments).run().ends_with(0);
+    // node leaves a log where it runs.
+    run.within(bench.path()).arg(program).args(arguments).run().ends_with(0);
     json(&std::fs::read(file).unwrap())
 }
 

@@ -117,6 +117,9 @@ impl Host<'_> {
         }
         let own = if birth == CloneKind::ProgramThread { parent } else { new };
         self.shown.born((new, own), (tid, parent));
+        if birth != CloneKind::ProgramThread && !checks {
+            self.processes_are_open();
+        }
         // 4. A child that is not followed runs natively. A child with a copy of the memory gets an
         // image of its own. A child that shares memory gets a context in its parent's image.
         match birth {

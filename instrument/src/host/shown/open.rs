@@ -11,6 +11,13 @@ impl Host<'_> {
         self.warnings.extend(open.into_iter().map(sentence));
     }
 
+    /// Notes that the program has started a process.
+    pub(crate) fn processes_are_open(&mut self) {
+        if self.shown.repeats() {
+            self.shown.leave_open(Open::Processes);
+        }
+    }
+
     /// Notes that a process has a second thread.
     pub(crate) fn threads_are_open(&mut self) {
         if self.shown.repeats() && !self.shown.takes_turns() {

@@ -123,7 +123,9 @@ impl Open {
             Open::Threads => {
                 "the program has several threads, whose order is not fixed: counts repeat as far as it does not depend on that"
             }
-            Open::Processes => "the program starts processes, whose numbers are the system's",
+            Open::Processes => {
+                "the program starts processes, whose numbers are the system's and which end when they like: counts repeat as far as they do not depend on that"
+            }
             Open::Socket => "the program uses sockets of the network, whose answers are not fixed",
             Open::Timer => "the program set a timer, which goes by the system's time",
         }
