@@ -16,6 +16,7 @@
 //! for more.
 
 mod cache;
+pub mod call;
 mod code;
 mod emit;
 mod error;
@@ -35,7 +36,9 @@ mod target;
 pub mod tool;
 pub mod tools;
 mod translate;
+pub mod virtual_machine;
 
+pub use call::CallRecords;
 pub use error::{Error, ErrorKind};
 pub use outcome::{
     Aslr, Children, Command, ComplexCounts, EndedImage, EngineStats, Exit, Observer, Options, Outcome,

@@ -126,6 +126,11 @@ pub trait Marker {
     /// Addresses in `module` at which functions begin whose entries and returns are marks. Called
     /// once for each module, before its code runs.
     fn entries(&mut self, module: &Module) -> Vec<u64>;
+    /// Whether a direct jump at `from` to `target`, both in `module`, leads into another function.
+    /// Asked where calls are recorded; such jumps are recorded too.
+    fn leaves_function(&mut self, _module: &Module, _from: u64, _target: u64) -> bool {
+        false
+    }
     /// A thread begins; the deeds come before everything that it counts.
     fn starts(&mut self, thread: &MarkedThread, birth: Birth) -> Vec<Deed>;
     /// A thread has reached a mark.

@@ -2,8 +2,10 @@
 //!
 //! They do nothing by themselves; [`run`](crate::run()) uses them.
 
+use crate::call::{CallRecords, Ticks};
 use crate::mark::{Deed, PartCounts};
-use crate::profile::{Numbering, Profile};
+use crate::profile::{Module, Numbering, Profile};
+use crate::virtual_machine::VirtualMachine;
 use event::{Record, Stream};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -74,6 +76,10 @@ pub struct Options {
     pub translations: Option<PathBuf>,
     /// Whether threads are counted separately.
     pub threads: Threads,
+    /// The machine that the program is shown.
+    pub machine: VirtualMachine,
+    /// Whether calls are recorded.
+    pub calls: CallRecords,
 }
 
 impl Default for Options {
@@ -84,6 +90,8 @@ impl Default for Options {
             children: Children::Released,
             translations: None,
             threads: Threads::Together,
+            machine: VirtualMachine::default(),
+            calls: CallRecords::None,
         }
     }
 }
@@ -229,6 +237,12 @@ pub trait Observer: Send {
     /// This thread of an image has ended, and others of the image have not: it will have no more
     /// records. A child that shared the image's memory ends so when it executes a program.
     fn thread_ended(&mut self, _image: u32, _thread: u32) {}
+    /// Modules of this image that were met since the last call. Told where calls are recorded,
+    /// before records of their code.
+    fn modules(&mut self, _image: u32, _more: &[Module]) {}
+    /// The running sums of this thread of an image, which has recorded everything before them. Told
+    /// where calls are recorded, before each mark and before the thread's end.
+    fn ticks(&mut self, _image: u32, _thread: u32, _ticks: Ticks) {}
     /// This thread of an image has reached a mark, behind all records that it was told of.
     fn marked(&mut self, _image: u32, _thread: u32, _deed: Deed) {}
     /// This image has ended: it will have no more records. Each image of a run ends.

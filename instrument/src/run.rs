@@ -1,15 +1,16 @@
 //! The entry point: takes a command, options and an observer, and returns an outcome.
 
+use crate::call::CallRecords;
 use crate::code::resident_pages::ResidentPages;
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
 use crate::host::affinity::{self, Binding};
 use crate::host::ring::{self, Consumer};
+use crate::host::shown::Shown;
 use crate::host::{Host, Marking, Observing, OBSERVER_FAILED};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::mark::SharedMarker;
-use crate::outcome::Aslr;
-use crate::outcome::{Command, Observer, Options, Outcome};
+use crate::outcome::{Aslr, Command, Observer, Options, Outcome};
 use crate::probe::SharedProbes;
 use crate::profile::BlocksOfImages;
 use crate::store::kept::KeptIn;
@@ -72,7 +73,7 @@ pub(crate) fn run_instrumented(
     check_address_space()?;
     let mut addresses_repeat = options.aslr == Aslr::Off;
     let started = Instant::now();
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = options.machine.warning().into_iter().collect();
     let pid = match spawn(&path, command, options)? {
         Spawn::Started { pid, fixed_addresses } => {
             if !fixed_addresses {
@@ -99,7 +100,8 @@ pub(crate) fn run_instrumented(
     let _end = EndOfProgram(Handle::open(pid));
     // The observer has a thread of its own, unless one core must serve both.
     let (ended, profile) = std::thread::scope(|scope| {
-        let records = matches!(stream, Stream::Filtered(_) | Stream::Full);
+        let calls = options.calls != CallRecords::None;
+        let records = calls || matches!(stream, Stream::Filtered(_) | Stream::Full);
         let (observing, watcher) = if binding.is_single() && records {
             (Observing::Here(Box::new(consumer)), None)
         } else {
@@ -119,8 +121,10 @@ pub(crate) fn run_instrumented(
         }
         host.instrumenter = instrumenter;
         host.per_thread = threads;
+        host.shown = Shown::new(options.machine, pid);
         host.probes = probes;
         host.marking = marker.map(Marking::new);
+        host.calls = options.calls;
         let ended = host.control();
         let profile = host.close();
         (ended, watcher.map_or(Ok(profile), |watcher| watcher.join().map(Some)))

@@ -46,7 +46,7 @@ impl Costs {
     fn read(path: &Path) -> Costs {
         let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
         let mut costs = Costs::default();
-        let mut function = String::new();
+        let (mut function, mut is_call) = (String::new(), false);
         for line in text.lines() {
             if line.starts_with("part:") {
                 costs.heads.push(BTreeMap::new());
@@ -55,6 +55,10 @@ impl Costs {
             let Some(part) = costs.functions.last_mut() else { continue };
             if let Some(name) = line.strip_prefix("fn=") {
                 function = name.to_owned();
+            } else if line.starts_with("calls=") {
+                is_call = true;
+            } else if std::mem::take(&mut is_call) {
+                // The inclusive cost of a call is no cost of its function.
             } else if line.starts_with(|first: char| first.is_ascii_digit()) {
                 let instructions = line.split(' ').nth(1).unwrap().parse::<u64>().unwrap();
                 *part.entry(function.clone()).or_default() += instructions;

@@ -36,6 +36,7 @@ mod thread_run;
 use crate::bank::{Bank, Stores};
 use crate::kernel::{Kernel, Pass, Vectors};
 use crate::limits::InstructionSide;
+use crate::miss_log::{MissLog, RecordMiss};
 use crate::scratch::Scratch;
 use crate::stage::Stage;
 use crate::tally::Tally;
@@ -92,6 +93,7 @@ struct Shared {
     tally: Tally,
     /// Where write-backs are counted.
     traffic: Option<SharedTraffic>,
+    log: MissLog,
 }
 
 /// The levels and buffers of one thread.
@@ -183,7 +185,7 @@ impl Hierarchy {
             layout: StateLayout::default(),
             threads: HashMap::new(),
             ended: Counts::default(),
-            shared: Shared { banks, tally: Tally::default(), traffic: None },
+            shared: Shared { banks, tally: Tally::default(), traffic: None, log: MissLog::default() },
             tallies: Tallies::Shared,
         })
     }
@@ -249,6 +251,16 @@ impl Hierarchy {
     /// Sets the processor's state layout, which sizes `xsave` areas.
     pub fn set_state_layout(&mut self, layout: StateLayout) {
         self.layout = layout;
+    }
+
+    /// Simulates records of one thread and appends their misses in the caches to `misses`, in the
+    /// order of the records; a group's misses are those of one of its records.
+    pub fn records_logged(&mut self, thread: u32, records: &[Record], misses: &mut Vec<RecordMiss>) {
+        std::mem::swap(&mut self.shared.log.misses, misses);
+        self.shared.log.is_on = true;
+        self.records(thread, records);
+        self.shared.log.end();
+        std::mem::swap(&mut self.shared.log.misses, misses);
     }
 
     /// Simulates records of one thread, in program order. Afterwards [`Hierarchy::counts`] includes

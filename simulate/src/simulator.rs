@@ -1,7 +1,7 @@
 //! The simulator that levels ask for: the fast one where they are plain, else the one that can do
 //! everything.
 
-use crate::{Counts, GeometryError, Hierarchy, Levels, Refined, Shelf, WriteBacks};
+use crate::{Counts, GeometryError, Hierarchy, Levels, RecordMiss, Refined, Shelf, WriteBacks};
 use event::{Record, Sink, Stream};
 
 /// A hierarchy of any levels.
@@ -81,6 +81,16 @@ impl Simulator {
     pub fn records(&mut self, thread: u32, records: &[Record]) {
         match self {
             Simulator::Plain(hierarchy) => hierarchy.records(thread, records),
+            Simulator::Refined(refined) => refined.records(thread, records),
+        }
+    }
+
+    /// Takes records of one thread and puts their misses in the caches into `misses`, in the order
+    /// of the records. A simulator of levels that are not plain puts none there.
+    pub fn records_logged(&mut self, thread: u32, records: &[Record], misses: &mut Vec<RecordMiss>) {
+        misses.clear();
+        match self {
+            Simulator::Plain(hierarchy) => hierarchy.records_logged(thread, records, misses),
             Simulator::Refined(refined) => refined.records(thread, records),
         }
     }

@@ -163,7 +163,8 @@ impl CodeCache {
         // The stub ends with the one field that a later redirection replaces.
         restore_registers(code, exit.restore);
         if let Some(counter) = exit.counter {
-            count(code, counter, self.fragments[fragment_index].flags_dead);
+            let flags_dead = self.fragments[fragment_index].flags_dead;
+            count(code, counter, self.weights_of(counter), flags_dead);
         }
         let body = self.fragments[fragment_index].body;
         code.align_patch(here - start as u64, 1);

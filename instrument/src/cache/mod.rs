@@ -50,6 +50,7 @@ mod table;
 
 use crate::code::address_map::AddressMap;
 use crate::code::assembler::Assembler;
+use crate::code::counter::Weights;
 use crate::code::fragment::{CodeExit, Fragment, Incoming};
 use crate::code::lookup::Hash;
 use crate::code::state_map::StateMapEntry;
@@ -142,6 +143,9 @@ pub(crate) struct CodeCache {
     stubbed: Vec<(usize, usize)>,
     /// Code of the stub that is being written; the allocation is reused.
     scratch: Assembler,
+    /// What each exit counter's traversal adds to the running sums; empty where calls are not
+    /// recorded.
+    pub(crate) weights: Vec<Weights>,
     pub(crate) hash: Hash,
     /// Targets entered into the lookup table so far.
     pub(crate) published: usize,
@@ -151,6 +155,11 @@ pub(crate) struct CodeCache {
 }
 
 impl CodeCache {
+    /// What a traversal to the exit with this counter adds to the running sums.
+    pub(crate) fn weights_of(&self, counter: u32) -> Weights {
+        self.weights.get(counter as usize).copied().unwrap_or_default()
+    }
+
     pub(crate) fn new(shared: Arc<Shared>, layout: Layout, filter: Option<&Filter>) -> CodeCache {
         let mut cache = CodeCache {
             zones: Vec::new(),
@@ -171,6 +180,7 @@ impl CodeCache {
             pending: AddressMap::default(),
             stubbed: Vec::new(),
             scratch: Assembler::default(),
+            weights: Vec::new(),
             hash: Hash::of_host(),
             published: 0,
             parallel: false,

@@ -164,7 +164,9 @@ impl CodeCache {
             let path = buffer.hot.len();
             restore_registers(&mut buffer.hot, restore);
             load.iter().for_each(|&register| buffer.hot.load(register, context::RING_POSITION));
-            wanted.counter.iter().for_each(|&counter| count(&mut buffer.hot, counter, header.flags_dead));
+            if let Some(counter) = wanted.counter {
+                count(&mut buffer.hot, counter, self.weights_of(counter), header.flags_dead);
+            }
             let is_straight = buffer.hot.len() == path;
             if !is_straight {
                 let jump = buffer.hot.jump();

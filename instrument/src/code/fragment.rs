@@ -9,6 +9,8 @@ pub(crate) const EXIT_SYSTEM_CALL: u32 = 0xffff_fffe;
 pub(crate) const EXIT_RING: u32 = 0xffff_fffd;
 /// Exit number: the host must look the pages of a complex reference up in the data TLB.
 pub(crate) const EXIT_PAGES: u32 = 0xffff_fffc;
+/// Exit number: the host answers the next instruction.
+pub(crate) const EXIT_INSTRUCTION: u32 = 0xffff_fffb;
 
 /// A translated superblock.
 pub(crate) struct Fragment {

@@ -2,18 +2,14 @@
 //!
 //! Source: Intel SDM volume 1, chapter 13.
 
-/// The bits of XCR0 that this processor supports: one for each state component.
-pub(crate) fn extended_states() -> u64 {
-    let leaf = std::arch::x86_64::__cpuid_count(0xd, 0);
-    u64::from(leaf.edx) << 32 | u64::from(leaf.eax)
-}
+use crate::virtual_machine::leaves::machine_states;
 
 /// Offsets and sizes in bytes of the components of an XSAVE area on this processor.
 pub(crate) fn state_layout() -> event::StateLayout {
     let mut layout = event::StateLayout::default();
     for (bit, component) in layout.components.iter_mut().enumerate().skip(2) {
         *component = event::StateComponent::default();
-        if extended_states() >> bit & 1 != 0 {
+        if machine_states() >> bit & 1 != 0 {
             let leaf = std::arch::x86_64::__cpuid_count(0xd, bit as u32);
             component.size_bytes = leaf.eax;
             component.offset_bytes = leaf.ebx;

@@ -17,6 +17,8 @@ pub(crate) struct BasicBlock {
     pub(crate) next: Option<u64>,
     /// The events that a tool requested in the block.
     pub(crate) events: EventRequests,
+    /// Whether it ends with a direct jump into another function that is recorded as calls are.
+    pub(crate) is_tail_jump: bool,
 }
 
 impl BasicBlock {

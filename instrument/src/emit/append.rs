@@ -81,7 +81,7 @@ impl Emitter {
     }
 
     /// Notes one more pending record.
-    fn appended(&mut self) {
+    pub(super) fn appended(&mut self) {
         self.pending += 1;
         if self.pending == PENDING_MAX {
             self.commit();

@@ -38,7 +38,6 @@ use super::filter::{forget_lines, tables};
 use crate::code::assembler::{gpr, in_context, reg, Address, Assembler};
 use crate::code::buffer::{Label, Routine, Section};
 use crate::code::decode::{number, Decoded};
-use crate::code::state_area::extended_states;
 use crate::code::state_map::FLAGS_BIT;
 use crate::plan::masking;
 use crate::plan::references::{operand, Complex};
@@ -74,6 +73,7 @@ impl Emitter {
         }
         // All other references are recorded now: one record for each value of their shape.
         let scratch = self.scratch(needs | 1 << position);
+        let states = self.setting.answered.states();
         let mut group =
             Values { hot: &mut self.buffer.hot, position, scratch, site, written: 0, wrote: Wrote::Nothing };
         group.hot.load(position, context::RING_POSITION);
@@ -81,7 +81,7 @@ impl Emitter {
             Complex::Masked => group.masked(instruction),
             Complex::VectorMask => group.vector_mask(instruction),
             Complex::Gather => group.gather(instruction),
-            Complex::State => group.state(instruction),
+            Complex::State => group.state(instruction, states),
             Complex::Tile => group.tile(instruction),
             Complex::BitOffset => group.computed(instruction),
             Complex::Sized => group.sized(instruction),
@@ -371,7 +371,7 @@ impl Values<'_> {
 
     /// Writes a save or restore of a state area: its address, the requested components, and, for a
     /// restore, the components that the area holds.
-    fn state(&mut self, instruction: &Instruction) {
+    fn state(&mut self, instruction: &Instruction, states: u64) {
         use Mnemonic::*;
         let (direction, format) = match instruction.mnemonic() {
             Xrstor | Xrstor64 | Xrstors | Xrstors64 => (Direction::Load, StateFormat::Restore),
@@ -383,7 +383,7 @@ impl Values<'_> {
         self.write(self.scratch, shape);
         // The components that eax requests, as far as the system has enabled them.
         self.hot.mov(self.scratch, reg::RAX);
-        self.hot.and_imm(self.scratch, extended_states() as i32);
+        self.hot.and_imm(self.scratch, states as i32);
         self.write(self.scratch, shape);
         // The header of the area, behind its legacy part, lists the components that it holds.
         if format == StateFormat::Restore {

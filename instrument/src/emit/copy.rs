@@ -10,11 +10,12 @@ use super::transfer::BlockEnd;
 use crate::code::assembler::reg;
 use crate::code::buffer::{ExitForm, Label, Section, WantedExit};
 use crate::code::decode::{number, Decoded};
-use crate::code::fragment::EXIT_SYSTEM_CALL;
+use crate::code::fragment::{EXIT_INSTRUCTION, EXIT_SYSTEM_CALL};
 use crate::code::register_use::{register_use, RegisterUse};
 use crate::code::state_map::{restore_registers, slot, StateMapEntry};
 use crate::code::superblock::Superblock;
 use crate::target::layout::context;
+use crate::virtual_machine::handles_states;
 use assembler::{Extend, Gpr, Memory, Scale, Size};
 use iced_x86::{Encoder, Mnemonic, Register};
 
@@ -22,6 +23,13 @@ impl Emitter {
     /// Copies an instruction that is no transfer.
     pub(super) fn copy(&mut self, decoded: &Decoded, uses: Option<&RegisterUse>) {
         let instruction = &decoded.instruction;
+        if self.setting.answered.has(instruction.mnemonic()) {
+            self.stop_for_answer();
+            // The host executes this copy with another request.
+            if !handles_states(instruction.mnemonic()) {
+                return;
+            }
+        }
         // A request is longer than instructions are, and has no effect.
         if decoded.is_mark() {
             return;
@@ -38,6 +46,23 @@ impl Emitter {
             let register = number(instruction.op0_register()).unwrap_or(reg::RAX);
             self.buffer.hot.store(register, context::FS_BASE);
         }
+    }
+
+    /// Emits a stop at which the host answers the current instruction. Until the thread is behind
+    /// it, it stands before the instruction.
+    fn stop_for_answer(&mut self) {
+        let Some(entry) = self.buffer.state_map.last().copied() else { return };
+        let (executing, pending) = (entry.executing, entry.pending_executing);
+        let at = self.buffer.hot.len() as u32;
+        let (counted, retreat) = (entry.counted_executing, true);
+        let before = StateMapEntry { at, spilled: executing, pending, counted, retreat, ..entry };
+        self.buffer.state_map.push(before);
+        self.buffer.hot.store_imm32(context::EXIT, EXIT_INSTRUCTION);
+        self.buffer.hot.stop();
+        self.buffer.hot.code().nop();
+        // A copy behind the stop may fault.
+        let at = self.buffer.hot.len() as u32;
+        self.buffer.state_map.push(StateMapEntry { at, retreat: false, ..before });
     }
 
     /// Copies an instruction with a `rip`-relative operand, with another displacement or with the

@@ -14,12 +14,15 @@
 //! records the state at every instruction, so that the host can restore the program's registers at
 //! a stop between two instructions.
 
+use crate::call::CallRecords;
 use crate::code::assembler::reg;
 use crate::code::buffer::{CodeBuffer, Routine, Section};
+use crate::code::counter::Weights;
 use crate::code::lookup::Hash;
 use crate::code::state_map::{pick, restore_registers, slot, StateMapEntry, FLAGS_BIT};
 use crate::plan::block::Tier;
 use crate::target::layout::context;
+use crate::virtual_machine::Answered;
 use assembler::{Alu, Condition, Gpr, Size};
 use event::Stream;
 use iced_x86::InstructionInfoFactory;
@@ -35,6 +38,8 @@ pub(crate) struct EmitSetting {
     pub(crate) lookup_table: u64,
     /// Address of the table with one byte for each system call.
     pub(crate) system_calls: u64,
+    /// The instructions that the host answers.
+    pub(crate) answered: Answered,
 }
 
 /// Turns superblocks into code, one at a time.
@@ -58,6 +63,10 @@ pub(crate) struct Emitter {
     pub(super) pending: u8,
     /// Whether the ring's limit must still be checked.
     pub(super) limit_due: bool,
+    /// Whether the fragment's call, return or jump is recorded.
+    pub(super) calls: CallRecords,
+    /// What a traversal to the fragment's end adds to the running sums.
+    pub(super) weights: Weights,
     /// How much code the fragment may use in order to be fast.
     pub(super) tier: Tier,
     /// Uses of data pages in the fragment's hot section so far.
@@ -78,10 +87,22 @@ impl Emitter {
             held: None,
             pending: 0,
             limit_due: false,
+            calls: CallRecords::None,
+            weights: [0; 3],
             tier: Tier::Fresh,
             page_uses: 0,
             factory: InstructionInfoFactory::new(),
         }
+    }
+
+    /// Makes code that is emitted from now on stop at these instructions.
+    pub(crate) fn set_answered(&mut self, answered: Answered) {
+        self.setting.answered = answered;
+    }
+
+    /// The instructions that the host answers.
+    pub(crate) fn answered(&self) -> Answered {
+        self.setting.answered
     }
 
     /// Begins a fragment whose sections will lie at these addresses. If exits are not counted,

@@ -43,6 +43,7 @@
 //! lies, which exits are linked, and why a reference is recorded in one mode and not in another.
 
 mod append;
+mod calls;
 mod complex;
 mod copy;
 mod data;
@@ -67,7 +68,6 @@ use crate::code::superblock::{BasicBlock, Superblock};
 use crate::plan::block::{BlockPlan, FragmentPlan};
 use crate::plan::liveness::Liveness;
 use crate::plan::mode::RecordMode;
-use crate::target::layout::context;
 use crate::target::trust::Trust;
 use emitter::Emitter;
 use event::Stream;
@@ -84,6 +84,7 @@ impl Emitter {
     ) {
         let blocks = superblock.blocks;
         self.begin(bases, plan.tier);
+        (self.calls, self.weights) = (plan.calls, plan.weights);
         if superblock.trust == Trust::Generated {
             self.guard(superblock);
         }
@@ -116,6 +117,8 @@ impl Emitter {
         if liveness.uses.is_empty() {
             self.restore(!0);
         }
+        // The ring must have room for the words of a transfer that is recorded.
+        self.limit_due |= self.transfer_to_record(end).is_some();
         let size = block.instructions.len();
         for (index, decoded) in block.instructions.iter().enumerate() {
             self.set_facts(liveness, index);
@@ -168,7 +171,10 @@ impl Emitter {
         }
         if let Some(counter) = end.last.filter(|_| !self.counted && self.flags_free()) {
             self.counted = true;
-            self.buffer.hot.increment(context::COUNTERS + 8 * counter);
+            count(&mut self.buffer.hot, counter, self.weights, true);
+        }
+        if index + 1 == block.instructions.len() {
+            self.direct_transfer(end);
         }
     }
 
@@ -229,7 +235,7 @@ impl Emitter {
     fn count_last(&mut self, counter: Option<u32>) {
         if let Some(counter) = counter.filter(|_| !self.counted) {
             let free = self.flags_free();
-            count(&mut self.buffer.hot, counter, free);
+            count(&mut self.buffer.hot, counter, self.weights, free);
             self.counted = true;
         }
     }

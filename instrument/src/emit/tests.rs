@@ -28,13 +28,27 @@ fn block(code: &[u8]) -> BasicBlock {
         instructions.push(Decoded { instruction: decoder.decode(), bytes, shape: 0 });
     }
     let events = EventRequests::default();
-    BasicBlock { ip: IP, instructions, end: End::Transfer, number: 0, next: None, events }
+    BasicBlock {
+        ip: IP,
+        instructions,
+        end: End::Transfer,
+        number: 0,
+        next: None,
+        events,
+        is_tail_jump: false,
+    }
 }
 
 /// An emitter that has emitted `code`; the facts of all its targets are `target`.
 fn emitted(code: &[u8], target: TargetFacts) -> Emitter {
     let (hash, lookup_table, system_calls) = (Hash::LowBits, 0x6000_0000, 0x6100_0000);
-    let mut emitter = Emitter::new(EmitSetting { stream: Stream::Counts, hash, lookup_table, system_calls });
+    let mut emitter = Emitter::new(EmitSetting {
+        stream: Stream::Counts,
+        hash,
+        lookup_table,
+        system_calls,
+        answered: Default::default(),
+    });
     let blocks = [block(code)];
     let mut facts = [Liveness::default()];
     // Every address outside the block has the facts `target`.

@@ -73,7 +73,7 @@ impl Emitter {
                     && !instruction.is_jmp_far_indirect()
                     && !far_return(instruction.code()) =>
             {
-                self.indirect(decoded, last);
+                self.indirect(end, decoded);
             }
             FlowControl::XbeginXabortXend => {
                 // Transactions always abort before they begin: eax = 0, and the fallback runs.
@@ -162,7 +162,7 @@ impl Emitter {
     }
 
     /// Emits a return, or a jump or call through a register or memory.
-    fn indirect(&mut self, decoded: &Decoded, last: Option<u32>) {
+    fn indirect(&mut self, end: &BlockEnd, decoded: &Decoded) {
         let instruction = &decoded.instruction;
         // The target is on the stack, in a register or in memory. The registers that name it must
         // hold the program's values.
@@ -178,6 +178,11 @@ impl Emitter {
         if let Some(entry) = self.buffer.state_map.last_mut() {
             entry.executing = self.spilled;
             entry.counted_executing = self.counted;
+        }
+        // A return is recorded with the stack pointer that it finds.
+        let returns = instruction.flow_control() == FlowControl::Return;
+        if returns {
+            self.indirect_transfer(end);
         }
         // Load the target into rcx.
         match (instruction.flow_control(), register, address) {
@@ -195,12 +200,15 @@ impl Emitter {
                 self.buffer.refusal = Some(why);
             }
         }
+        if !returns {
+            self.indirect_transfer(end);
+        }
         if instruction.flow_control() == FlowControl::IndirectCall {
             self.push_constant(instruction.next_ip());
         }
         // The fragment must be counted here at the latest. rax is already saved, so counting may
         // use it.
-        if let Some(counter) = last.filter(|_| !self.counted) {
+        if let Some(counter) = end.last.filter(|_| !self.counted) {
             self.count_or_by_rax(counter);
         }
         self.lookup();
@@ -209,9 +217,9 @@ impl Emitter {
     /// Increments the fragment's last counter; uses rax if flags are live.
     fn count_or_by_rax(&mut self, counter: u32) {
         if self.flags_dead {
-            count(&mut self.buffer.hot, counter, true);
+            count(&mut self.buffer.hot, counter, self.weights, true);
         } else {
-            count_in_rax(&mut self.buffer.hot, counter);
+            count_in_rax(&mut self.buffer.hot, counter, self.weights);
         }
         self.counted = true;
     }

@@ -204,6 +204,10 @@ impl Host<'_> {
         }
         self.hand_over_records(tid);
         let ProgramThread { image: number, number: thread, .. } = self.threads[&tid];
+        // Other threads run meanwhile; their sums are those of some instant of the mark.
+        let others = self.threads.iter().filter(|(_, other)| other.image == number);
+        let tids: Vec<i32> = others.map(|(&tid, _)| tid).collect();
+        tids.into_iter().for_each(|tid| self.tell_ticks(tid));
         for deed in deeds {
             let image = self.image_of(number);
             match *deed {

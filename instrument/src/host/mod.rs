@@ -18,6 +18,7 @@ mod process;
 mod release;
 mod remainder;
 pub(crate) mod ring;
+pub(crate) mod shown;
 mod signal;
 mod state;
 mod system_call;
@@ -27,8 +28,8 @@ mod trap;
 pub(crate) use open_calls::Marking;
 pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
 
-use crate::code::counter::count_address;
-use crate::code::fragment::{EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
+use crate::call::CallRecords;
+use crate::code::fragment::{EXIT_INSTRUCTION, EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Forgery;
 use crate::image::Image;
@@ -101,6 +102,7 @@ impl Host<'_> {
             return Err(failure);
         }
         self.name_released();
+        self.name_open();
         let exit = self.exit.ok_or_else(|| {
             let why = "the program is gone, and the kernel has not reported how it ended";
             Error::new(ErrorKind::System, why)
@@ -149,6 +151,9 @@ impl Host<'_> {
 
     /// Answers a stop of thread `tid`.
     pub(crate) fn answer(&mut self, tid: i32, what: Wait) {
+        if self.waited(tid, what) {
+            return;
+        }
         match what {
             Wait::Exited(code) => self.ended(tid, Exit::Code(code)),
             Wait::Signaled(signal) => self.ended(tid, Exit::Signal(signal)),
@@ -166,6 +171,7 @@ impl Host<'_> {
             EXIT_RING => self.ring_full(tid),
             EXIT_PAGES => self.use_pages(tid, context),
             EXIT_SYSTEM_CALL => return self.system_call(tid),
+            EXIT_INSTRUCTION => return self.answer_instruction(tid),
             exit => {
                 let code = self.serve(tid, exit);
                 self.image_mut(tid).write64(context, context::CONTINUE, code);
@@ -213,9 +219,7 @@ impl Host<'_> {
             }
             // The stub of a waiting side exit does not count, so the host does.
             if let Some(counter) = exit.counter {
-                let at = count_address(counter);
-                let value = image.read64(context, at);
-                image.write64(context, at, value.wrapping_add(1));
+                image.count_exit(context, counter);
             }
             (exit.target, false)
         };
@@ -279,6 +283,7 @@ impl Host<'_> {
     /// Hands the records that the thread has written to the observer.
     fn pass_on(&mut self, tid: i32) {
         self.take_back();
+        self.tell_modules(tid);
         let Some(thread) = self.threads.get(&tid) else { return };
         let image = &self.images[&thread.image];
         let (segment, offset, count) = image.written(thread.context);
@@ -290,6 +295,8 @@ impl Host<'_> {
         let requests =
             image.translator.instrumenter.as_ref().map_or(0, |instrumenter| instrumenter.borrow().requests());
         let (sites, blocks) = (image.translator.sites.len() as u32, image.translator.blocks.len() as u32);
+        // Words of calls name blocks.
+        let requests = if self.calls == CallRecords::None { requests } else { blocks };
         let segment = Segment {
             limits: Limits { sites, blocks, requests, elapsed: self.started.elapsed() },
             shared: image.shared.clone(),
@@ -334,11 +341,13 @@ impl Host<'_> {
 
     fn ended(&mut self, tid: i32, exit: Exit) {
         self.early.remove(&tid);
+        self.shown.gone(tid);
         if let (Exit::Signal(signal), Some(thread)) = (exit, self.threads.get(&tid)) {
             let image = thread.image;
             self.image_of(image).kept.iter_mut().for_each(|kept| kept.ended_by(signal));
         }
         self.gone(tid);
+        self.leaves_turns(tid);
         self.check_ended(tid);
         self.died(tid, exit);
         if tid == self.root {
@@ -350,6 +359,7 @@ impl Host<'_> {
     /// Forgets a thread that will not run again; with its last thread the image ends.
     pub(crate) fn gone(&mut self, tid: i32) {
         self.pass_on(tid);
+        self.tell_ticks(tid);
         let Some(thread) = self.threads.remove(&tid) else { return };
         let ProgramThread { context, image: number, .. } = thread;
         self.note_counts(tid, &thread);
@@ -362,6 +372,31 @@ impl Host<'_> {
         // write.
         self.wait_for(|id| (id.0, id.1) == (number, context));
         self.image_of(number).left(context);
+    }
+
+    /// Tells the observer the modules of the thread's image that it does not know, if calls are
+    /// recorded.
+    fn tell_modules(&mut self, tid: i32) {
+        let Some(image) = self.threads.get(&tid).map(|thread| thread.image) else { return };
+        if self.calls == CallRecords::None {
+            return;
+        }
+        let own = self.image_of(image);
+        let known = std::mem::replace(&mut own.modules_told, own.maps.modules.len());
+        let more = own.maps.modules.get(known..).unwrap_or_default().to_vec();
+        if !more.is_empty() {
+            self.give(RingMessage::Modules(image, more));
+        }
+    }
+
+    /// Tells the observer the running sums of a thread whose records it has, if calls are recorded.
+    pub(super) fn tell_ticks(&mut self, tid: i32) {
+        let Some(&ProgramThread { context, image, number: thread, .. }) = self.threads.get(&tid) else {
+            return;
+        };
+        if let Some(ticks) = self.image_of(image).ticks(context) {
+            self.give(RingMessage::Ticks { image, thread, ticks });
+        }
     }
 
     /// Notes the counts of a thread that ended, if the run counts by thread.

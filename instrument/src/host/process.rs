@@ -23,7 +23,7 @@ use super::state::Host;
 use super::task::ProcessState;
 use super::task::ProgramThread;
 use super::task::StepOutcome;
-use crate::image::{number, Image, Opens};
+use crate::image::{number, Image};
 use crate::outcome::{Exit, Process};
 use crate::target::executable;
 use crate::target::layout::{self, context};
@@ -115,6 +115,8 @@ impl Host<'_> {
         if hides_trap {
             ptrace::set_signal_mask(new, ptrace::signal_mask(new) | trap::TRAP);
         }
+        let own = if birth == CloneKind::ProgramThread { parent } else { new };
+        self.shown.born((new, own), (tid, parent));
         // 4. A child that is not followed runs natively. A child with a copy of the memory gets an
         // image of its own. A child that shares memory gets a context in its parent's image.
         match birth {
@@ -126,11 +128,15 @@ impl Host<'_> {
                 if checks {
                     self.begins_check(new, image);
                 }
+                if birth == CloneKind::ProgramThread {
+                    self.begin_turns(tid);
+                }
                 self.adopt(new, process, image);
                 self.hide_trap_mask(tid);
                 // From now on two threads of one image run at the same time.
                 if birth != CloneKind::Suspending {
                     self.gather(process);
+                    self.threads_are_open();
                     self.image_of(image).translator.cache.parallel = true;
                 }
             }
@@ -159,8 +165,8 @@ impl Host<'_> {
     /// Registers a new image with the host and with its process.
     fn begins(&mut self, pid: i32, image: Image) {
         let number = image.number;
-        let watched = self.binding.hidden().is_some() && self.opens_left > 0;
-        image.watch(if watched { Opens::Watched } else { Opens::Ignored });
+        image.watch(self.opens_now());
+        self.show_machine(&image);
         if self.children.are_counted() {
             image.stop_before(&number::OF_TRACERS);
         }
@@ -226,6 +232,9 @@ impl Host<'_> {
     /// the counts of its old image are final.
     pub(crate) fn executed(&mut self, tid: i32) {
         let former = ptrace::event_message(tid) as i32;
+        if tid == self.root {
+            self.end_turns();
+        }
         // A blocked signal stays blocked across an exec, and the kernel may not know of the bit
         // that the host hides.
         if self.hides_trap(former) {
@@ -291,8 +300,10 @@ impl Host<'_> {
                 return Err(error);
             }
         };
+        self.prepare_shown(pid, &mut image);
         // Kept translations, the tool and probes must be in place before the first instruction.
         image.translator.watch = Watch::new(self.marking.as_ref().map(|marking| marking.marker.clone()));
+        image.translator.calls = self.calls;
         if let Some(kept_in) = &self.translations {
             image.remember(kept_in);
         }
@@ -344,7 +355,7 @@ impl Host<'_> {
         registers.gs_base = layout::CONTEXTS + context as u64 * context::BYTES;
         ptrace::set_registers(tid, &registers);
         self.redirect(tid);
-        if !self.check_refusal(tid) {
+        if !self.check_refusal(tid) && !self.waits_for_turn(tid) {
             ptrace::resume(tid, 0);
         }
     }
@@ -368,7 +379,7 @@ impl Host<'_> {
         self.gathering = None;
         if self.binding.hidden().is_some() {
             self.binding.dissolve(self.threads.keys().copied());
-            self.images.values().for_each(|image| image.watch(Opens::Ignored));
+            self.watch_opens();
         }
     }
 

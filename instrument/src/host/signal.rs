@@ -21,7 +21,7 @@
 use super::state::Host;
 use super::task::ProgramThread;
 use super::task::{Boundary, Signal, StepOutcome, FAULT_ADDRESS};
-use crate::code::fragment::{EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
+use crate::code::fragment::{EXIT_INSTRUCTION, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::image::StopPlace;
 use crate::target::layout::context;
@@ -137,6 +137,9 @@ impl Host<'_> {
     /// building of a handler's frame, or a group stop, ptrace accepts no signal. One step leads to
     /// a stop that accepts one.
     pub(crate) fn go_on(&mut self, tid: i32) {
+        if self.waits_for_turn(tid) {
+            return;
+        }
         let Some(signal) = self.next_held(tid) else { return ptrace::resume(tid, 0) };
         let mask = block(tid);
         let stepped = self.step_answered(tid);
@@ -180,7 +183,7 @@ impl Host<'_> {
     }
 
     /// Bit mask of the signals that have handlers.
-    fn caught(&mut self, tid: i32) -> u64 {
+    pub(crate) fn caught(&mut self, tid: i32) -> u64 {
         let process = self.thread(tid).process;
         // For SIGTRAP the kernel's state may be wrong, because a stop of the engine resets the
         // action.
@@ -326,9 +329,9 @@ impl Host<'_> {
         if memory::read_target(tid, registers.rip.wrapping_sub(1), &mut byte) != 1 || byte[0] != 0xcc {
             return;
         }
-        // A special system call is answered when the thread runs on: the host sets the thread back
+        // A special system call or instruction is answered when the thread runs on: the host sets the thread back
         // before the `int3`, where it stops again.
-        if exit == EXIT_SYSTEM_CALL {
+        if exit == EXIT_SYSTEM_CALL || exit == EXIT_INSTRUCTION {
             return ptrace::set_registers(tid, &ptrace::Registers { rip: registers.rip - 1, ..registers });
         }
         self.image_mut(tid).write32(context, context::EXIT, 0);

@@ -8,7 +8,9 @@ use super::checkers::LeakChecks;
 use super::gathering::Gathering;
 use super::open_calls::Marking;
 use super::ring::{Consumer, RingMessage, SegmentId};
+use super::shown::Shown;
 use super::task::{ProcessState, ProgramThread};
+use crate::call::CallRecords;
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
 use crate::image::Image;
@@ -107,6 +109,10 @@ pub(crate) struct Host<'o> {
     pub(crate) probes: Option<SharedProbes>,
     /// The marks at which the program divides what is counted, if the run has a marker.
     pub(crate) marking: Option<Marking>,
+    /// The machine that the program is shown.
+    pub(crate) shown: Shown,
+    /// Whether calls are recorded.
+    pub(crate) calls: CallRecords,
     /// The first proof that the program changed memory that it shares with the host, if any.
     pub(crate) evidence: Evidence,
     pub(super) started: Instant,
@@ -157,6 +163,8 @@ impl<'o> Host<'o> {
             instrumenter: None,
             probes: None,
             marking: None,
+            shown: Shown::default(),
+            calls: CallRecords::None,
             evidence,
             started: Instant::now(),
         };

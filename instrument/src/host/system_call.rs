@@ -14,7 +14,7 @@ use super::affinity;
 use super::state::Host;
 use super::task::StepOutcome;
 use crate::code::fragment::EXIT_SYSTEM_CALL;
-use crate::image::{number, Opens};
+use crate::image::number;
 use crate::store::kept::KeptTranslations;
 use crate::target::credentials;
 use crate::target::layout::context;
@@ -27,7 +27,7 @@ use crate::target::trap;
 const ARCH_SET_GS: u64 = 0x1001;
 const ARCH_SET_FS: u64 = 0x1002;
 /// Lengths of the instructions behind the stop: the `nop` and the `syscall`.
-const NOP_BYTES: u64 = 1;
+pub(super) const NOP_BYTES: u64 = 1;
 const CALL_BYTES: u64 = 2;
 /// Offset of the interrupted address in a signal's frame, from the stack pointer at `rt_sigreturn`
 /// (`struct ucontext`).
@@ -41,6 +41,12 @@ impl Host<'_> {
         let Some(registers) = ptrace::registers(tid) else { return };
         self.stats.system_calls += 1;
         if self.answers_checker(tid, &registers) {
+            return;
+        }
+        if let Some(result) = self.shown_result(tid, &registers) {
+            return self.skip(tid, registers, result);
+        }
+        if self.waits_shown(tid, &registers) || self.takes_shown_numbers(tid, &registers) {
             return;
         }
         match registers.rax & 0xffff_ffff {
@@ -63,8 +69,14 @@ impl Host<'_> {
             number::CLONE | number::CLONE3 => self.stays_traced(tid, registers),
             number::PTRACE if self.children.are_counted() => return self.traces(tid, &registers),
             number::SET_AFFINITY => self.spread(),
-            number::OPEN => self.opens(tid, registers.rdi),
-            number::OPENAT | number::OPENAT2 => self.opens(tid, registers.rsi),
+            number::OPEN | number::OPENAT | number::OPENAT2 => {
+                let is_first = registers.rax & 0xffff_ffff == number::OPEN;
+                let path = if is_first { registers.rdi } else { registers.rsi };
+                if self.opens_shown(tid, &registers, path) {
+                    return;
+                }
+                self.opens(tid, path);
+            }
             number::GET_AFFINITY => {
                 if let Some(result) = self.get_affinity(tid, &registers) {
                     return self.skip(tid, registers, result);
@@ -108,7 +120,7 @@ impl Host<'_> {
         }
         self.opens_left = self.opens_left.saturating_sub(1);
         if self.opens_left == 0 {
-            self.images.values().for_each(|image| image.watch(Opens::Ignored));
+            self.watch_opens();
         }
     }
 
@@ -196,7 +208,7 @@ impl Host<'_> {
     }
 
     /// Handles a step that ended before the system call in `registers` was executed.
-    fn not_made(&mut self, tid: i32, registers: Registers, step: StepOutcome) {
+    pub(super) fn not_made(&mut self, tid: i32, registers: Registers, step: StepOutcome) {
         match step {
             // The signal comes first; after its handler the program makes the call again.
             StepOutcome::Signal((signal, _)) => self.signal(tid, signal),

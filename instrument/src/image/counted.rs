@@ -14,7 +14,8 @@
 //! middle) to sums of the thread. **Leaves out** complex references, which only records count.
 
 use super::Image;
-use crate::code::counter::count_address;
+use crate::call::{CallRecords, Ticks};
+use crate::code::counter::{count_address, tick_address};
 use crate::profile::{Block, Instruction, Module, Profile, Site};
 use crate::target::layout::context;
 use event::Stream;
@@ -47,8 +48,35 @@ impl Image {
         let block = &self.translator.blocks[block as usize];
         let sums = self.sums(block, first).map(|sum| sum as i64 * times);
         let whole = i64::from(first == 0 && times > 0);
+        self.adjust_ticks(context, sums);
         let own = &mut self.per_thread.entry(context).or_default().1;
         own.iter_mut().zip([sums[0], whole, sums[1], sums[2]]).for_each(|(own, more)| *own += more);
+    }
+
+    /// Counts an exit as its stub would: increments its counter, and adds to the running sums.
+    pub(crate) fn count_exit(&self, context: usize, counter: u32) {
+        let at = count_address(counter);
+        self.write64(context, at, self.read64(context, at).wrapping_add(1));
+        self.adjust_ticks(context, self.translator.cache.weights_of(counter).map(i64::from));
+    }
+
+    /// Adds to the running sums of the thread in context `context`, if calls are recorded.
+    fn adjust_ticks(&self, context: usize, more: [i64; 3]) {
+        let summed = match self.translator.calls {
+            CallRecords::None => 0,
+            CallRecords::Instructions => 1,
+            CallRecords::References => 3,
+        };
+        for (index, more) in more.into_iter().enumerate().take(summed) {
+            let at = tick_address(index);
+            self.write64(context, at, self.read64(context, at).wrapping_add_signed(more));
+        }
+    }
+
+    /// The running sums of the thread in context `context`; `None` where calls are not recorded.
+    pub(crate) fn ticks(&self, context: usize) -> Option<Ticks> {
+        let [instructions, loads, stores] = [0, 1, 2].map(|index| self.read64(context, tick_address(index)));
+        (self.translator.calls != CallRecords::None).then_some(Ticks { instructions, loads, stores })
     }
 
     /// The numbers of instructions, loads and stores of a block from its instruction `first` on.

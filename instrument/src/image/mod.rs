@@ -17,6 +17,7 @@ pub(crate) use section::Keeps;
 pub(crate) use boundary::StopPlace;
 
 use crate::cache::CodeCache;
+use crate::code::counter::tick_address;
 use crate::code::decode::CodeReader;
 use crate::code::resident_pages::ResidentPages;
 use crate::error::Error;
@@ -43,24 +44,75 @@ use std::time::Instant;
 
 /// Numbers of system calls before which a thread stops for the host.
 pub(crate) mod number {
+    pub(crate) const READ: u64 = 0;
     pub(crate) const OPEN: u64 = 2;
+    pub(crate) const POLL: u64 = 7;
     pub(crate) const MMAP: u64 = 9;
     pub(crate) const MPROTECT: u64 = 10;
     pub(crate) const MUNMAP: u64 = 11;
     pub(crate) const SIGACTION: u64 = 13;
     pub(crate) const SIGPROCMASK: u64 = 14;
     pub(crate) const SIGRETURN: u64 = 15;
+    pub(crate) const PREAD: u64 = 17;
+    pub(crate) const READV: u64 = 19;
+    pub(crate) const SELECT: u64 = 23;
     pub(crate) const MREMAP: u64 = 25;
+    pub(crate) const NANOSLEEP: u64 = 35;
+    pub(crate) const ALARM: u64 = 37;
+    pub(crate) const SETITIMER: u64 = 38;
+    pub(crate) const GETPID: u64 = 39;
+    pub(crate) const CONNECT: u64 = 42;
+    pub(crate) const BIND: u64 = 49;
     pub(crate) const CLONE: u64 = 56;
+    pub(crate) const KILL: u64 = 62;
+    pub(crate) const GETTIMEOFDAY: u64 = 96;
+    pub(crate) const GETRUSAGE: u64 = 98;
+    pub(crate) const SYSINFO: u64 = 99;
+    pub(crate) const TIMES: u64 = 100;
     pub(crate) const PTRACE: u64 = 101;
+    pub(crate) const SETPGID: u64 = 109;
+    pub(crate) const GETPPID: u64 = 110;
+    pub(crate) const GETPGID: u64 = 121;
+    pub(crate) const GETSID: u64 = 124;
+    pub(crate) const SIGTIMEDWAIT: u64 = 128;
+    pub(crate) const SIGQUEUEINFO: u64 = 129;
+    pub(crate) const GETPRIORITY: u64 = 140;
+    pub(crate) const SETPRIORITY: u64 = 141;
+    pub(crate) const SCHED_SETPARAM: u64 = 142;
+    pub(crate) const SCHED_GETPARAM: u64 = 143;
+    pub(crate) const SCHED_SETSCHEDULER: u64 = 144;
+    pub(crate) const SCHED_GETSCHEDULER: u64 = 145;
+    pub(crate) const SCHED_GET_INTERVAL: u64 = 148;
     pub(crate) const ARCH_PRCTL: u64 = 158;
+    pub(crate) const GETTID: u64 = 186;
+    pub(crate) const TKILL: u64 = 200;
+    pub(crate) const TIME: u64 = 201;
+    pub(crate) const FUTEX: u64 = 202;
     pub(crate) const SET_AFFINITY: u64 = 203;
     pub(crate) const GET_AFFINITY: u64 = 204;
+    pub(crate) const CLOCK_NANOSLEEP: u64 = 230;
+    pub(crate) const EPOLL_WAIT: u64 = 232;
+    pub(crate) const TGKILL: u64 = 234;
+    pub(crate) const CLOCK_GETTIME: u64 = 228;
+    pub(crate) const CLOCK_GETRES: u64 = 229;
+    pub(crate) const TIMER_SETTIME: u64 = 223;
     pub(crate) const OPENAT: u64 = 257;
+    pub(crate) const PSELECT: u64 = 270;
+    pub(crate) const PPOLL: u64 = 271;
+    pub(crate) const EPOLL_PWAIT: u64 = 281;
+    pub(crate) const TIMERFD_SETTIME: u64 = 286;
+    pub(crate) const GETCPU: u64 = 309;
+    pub(crate) const TGSIGQUEUEINFO: u64 = 297;
+    pub(crate) const PRLIMIT: u64 = 302;
+    pub(crate) const SCHED_SETATTR: u64 = 314;
+    pub(crate) const SCHED_GETATTR: u64 = 315;
+    pub(crate) const GETRANDOM: u64 = 318;
     pub(crate) const RSEQ: u64 = 334;
     pub(crate) const PKEY_MPROTECT: u64 = 329;
+    pub(crate) const PIDFD_OPEN: u64 = 434;
     pub(crate) const CLONE3: u64 = 435;
     pub(crate) const OPENAT2: u64 = 437;
+    pub(crate) const EPOLL_PWAIT2: u64 = 441;
     pub(crate) const ALL: [u64; 14] = [
         MMAP,
         MPROTECT,
@@ -79,6 +131,64 @@ pub(crate) mod number {
     ];
     /// Calls that stop if children are counted, because the host already traces the children.
     pub(crate) const OF_TRACERS: [u64; 1] = [PTRACE];
+    /// Calls that stop if a processor is declared.
+    pub(crate) const OF_PROCESSORS: [u64; 1] = [GETCPU];
+    /// Calls that stop if a run is to repeat exactly.
+    pub(crate) const OF_REPEATING: [u64; 28] = [
+        GETPID,
+        GETTID,
+        GETPPID,
+        NANOSLEEP,
+        CLOCK_NANOSLEEP,
+        POLL,
+        PPOLL,
+        SELECT,
+        PSELECT,
+        EPOLL_WAIT,
+        EPOLL_PWAIT,
+        EPOLL_PWAIT2,
+        SIGTIMEDWAIT,
+        FUTEX,
+        CLOCK_GETTIME,
+        CLOCK_GETRES,
+        GETTIMEOFDAY,
+        TIME,
+        TIMES,
+        GETRUSAGE,
+        SYSINFO,
+        GETRANDOM,
+        ALARM,
+        SETITIMER,
+        TIMER_SETTIME,
+        TIMERFD_SETTIME,
+        CONNECT,
+        BIND,
+    ];
+    /// Calls that take numbers of tasks, and stop if a run is to repeat exactly.
+    pub(crate) const OF_TASKS: [u64; 20] = [
+        KILL,
+        TKILL,
+        TGKILL,
+        SIGQUEUEINFO,
+        TGSIGQUEUEINFO,
+        GETPGID,
+        SETPGID,
+        GETSID,
+        GETPRIORITY,
+        SETPRIORITY,
+        SCHED_SETPARAM,
+        SCHED_GETPARAM,
+        SCHED_SETSCHEDULER,
+        SCHED_GETSCHEDULER,
+        SCHED_GET_INTERVAL,
+        SCHED_SETATTR,
+        SCHED_GETATTR,
+        SET_AFFINITY,
+        PRLIMIT,
+        PIDFD_OPEN,
+    ];
+    /// Calls that stop once a program that is to repeat has opened a file of random bytes.
+    pub(crate) const READS: [u64; 3] = [READ, PREAD, READV];
     /// Calls that stop while the program is bound to one processor, because a file may show that.
     pub(crate) const OPENS: [u64; 3] = [OPEN, OPENAT, OPENAT2];
 }
@@ -151,6 +261,8 @@ pub(crate) struct Image {
     born: Instant,
     /// For each fragment, the executions of its blocks when its counters were last read.
     looked: HashMap<usize, Vec<u64>>,
+    /// How many of its modules the observer knows, if calls are recorded.
+    pub(crate) modules_told: usize,
     /// What threads count between marks.
     sections: Sections,
     evidence: Evidence,
@@ -185,6 +297,8 @@ impl Image {
         let mut image = Image::empty(self.maps.of_child(pid), number, stream, place, evidence)?;
         image.translator.cautious_fragments = CAUTIOUS_FRAGMENTS;
         image.translator.watch = self.translator.watch.clone();
+        image.translator.set_answered(self.translator.answered());
+        image.translator.calls = self.translator.calls;
         image.replace_inherited(pid, context)?;
         Ok(image)
     }
@@ -223,6 +337,7 @@ impl Image {
             segments: vec![0; CONTEXTS_MAX],
             born: Instant::now(),
             looked: HashMap::new(),
+            modules_told: 0,
             sections: Sections::default(),
             evidence,
         };
@@ -258,6 +373,8 @@ impl Image {
             stream: &translator.stream,
             layout: &translator.cache.layout,
             marks: translator.watch.setting(),
+            answered: translator.answered().setting(),
+            calls: translator.calls,
         };
         let Some(mut kept) = KeptTranslations::of(kept_in, &origin) else { return };
         kept.restore(translator, &mut self.maps);
@@ -308,6 +425,7 @@ impl Image {
         self.threads += 1;
         self.write32(context, context::EXIT, 0);
         self.write64(context, context::FS_BASE, fs_base);
+        (0..3).for_each(|index| self.write64(context, tick_address(index), 0));
         let address = CONTEXTS + context as u64 * context::BYTES;
         self.write64(context, context::OWN_STACK, address + u64::from(context::PROGRAM_STACK));
         self.write64(context, context::MASK_LOOKUP, ((1 << LOOKUP_BITS) - 1) << LOOKUP_SHIFT);

@@ -17,11 +17,14 @@ use super::instruction_cache::{InlineICache, LineCheck, LineIds, LineUse};
 use super::liveness::Liveness;
 use super::mode::RecordMode;
 use super::references::{self, Complex, ReferenceShapes};
+use crate::call::CallRecords;
 use crate::code::assembler::reg;
+use crate::code::counter::Weights;
+use crate::code::decode::End;
 use crate::code::superblock::BasicBlock;
 use crate::profile::Site;
 use event::{Code, Filter, RecordKind, Stream};
-use iced_x86::Mnemonic;
+use iced_x86::{FlowControl, Mnemonic};
 
 /// The plan of one block.
 #[derive(Debug, Default)]
@@ -76,6 +79,10 @@ pub(crate) struct FragmentPlan {
     /// Number of the fragment's first counter. Counters follow in this order: one for each taken
     /// side exit, one for the last block, one for each block's failed checks of instruction lines.
     pub(crate) counters: u32,
+    /// Whether the fragment's call, return or jump is recorded.
+    pub(crate) calls: CallRecords,
+    /// What a traversal to the fragment's end adds to the running sums.
+    pub(crate) weights: Weights,
 }
 
 /// Whether the stream records all references, and not only counts and complex ones.
@@ -89,6 +96,37 @@ pub(crate) fn needs_scratch(stream: &Stream, shapes: &ReferenceShapes, block: &B
     records_references(stream)
         || !block.events.is_empty()
         || *stream != Stream::Nothing && block.instructions.iter().any(|decoded| is_complex(decoded.shape))
+}
+
+/// A transfer at the end of a block that is recorded if calls are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordedTransfer {
+    /// A call of the code at this address.
+    DirectCall(u64),
+    /// A jump into another function, at this address.
+    DirectJump(u64),
+    IndirectCall,
+    IndirectJump,
+    Return,
+}
+
+/// The transfer that ends `block`, if it is recorded where calls are. A call of the next
+/// instruction only reads the program counter.
+pub(crate) fn recorded_transfer(block: &BasicBlock) -> Option<RecordedTransfer> {
+    let instruction = &block.last().filter(|_| block.end == End::Transfer)?.instruction;
+    match instruction.flow_control() {
+        FlowControl::Call if instruction.is_call_near() => {
+            let target = instruction.near_branch_target();
+            (target != instruction.next_ip()).then_some(RecordedTransfer::DirectCall(target))
+        }
+        FlowControl::UnconditionalBranch if block.is_tail_jump => {
+            Some(RecordedTransfer::DirectJump(instruction.near_branch_target()))
+        }
+        FlowControl::IndirectCall => Some(RecordedTransfer::IndirectCall),
+        FlowControl::IndirectBranch => Some(RecordedTransfer::IndirectJump),
+        FlowControl::Return => Some(RecordedTransfer::Return),
+        _ => None,
+    }
 }
 
 /// Plans fragments. It borrows the image's tables, and adds sites and lines to them.

@@ -150,6 +150,8 @@ impl Profile {
 pub(crate) fn too_many(profile: &Profile, recorded: u64) -> Option<Forgery> {
     const LINE_BYTES_MIN: u32 = 16;
     const FREE: u64 = 1 << 16;
+    // A call is recorded by three words.
+    const WORDS_OF_CALL: u64 = 3;
     let hints = profile.sites.iter().map(|site| profile.blocks[site.block as usize].executions);
     let of_block = |block: &Block| {
         let instructions = &profile.instructions[block.first as usize..(block.first + block.count) as usize];
@@ -157,7 +159,8 @@ pub(crate) fn too_many(profile: &Profile, recorded: u64) -> Option<Forgery> {
             .iter()
             .map(|instruction| u64::from(instruction.loads) + u64::from(instruction.stores))
             .sum();
-        block.executions.saturating_mul(data + u64::from(block.len / LINE_BYTES_MIN + 2) * 2)
+        let lines = u64::from(block.len / LINE_BYTES_MIN + 2) * 2;
+        block.executions.saturating_mul(data + lines + WORDS_OF_CALL)
     };
     let made = hints.chain(profile.blocks.iter().map(of_block)).fold(FREE, u64::saturating_add);
     (recorded > made).then_some(Forgery::References(recorded, made))

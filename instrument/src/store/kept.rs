@@ -18,6 +18,7 @@
 use super::memory::{MemoryStore, RunTranslations};
 use super::snapshot::{encode, Snapshot};
 use super::{parts, Store};
+use crate::call::CallRecords;
 use crate::target::credentials::Credentials;
 use crate::target::layout::Layout;
 use crate::target::memory;
@@ -100,6 +101,11 @@ pub(crate) struct Origin<'o> {
     pub(crate) layout: &'o Layout,
     /// The setting of the run's marker, if it has one: exits to marks are not linked.
     pub(crate) marks: Option<String>,
+    /// The setting of the run's virtual machine, if it has one: instructions that the host answers
+    /// have other code.
+    pub(crate) answered: Option<String>,
+    /// Whether code records calls.
+    pub(crate) calls: CallRecords,
 }
 
 impl KeptTranslations {
@@ -121,6 +127,12 @@ impl KeptTranslations {
         identity.extend(format!("{headers:x} {:?} {:?}", origin.stream, origin.layout).bytes());
         if let Some(marks) = &origin.marks {
             identity.extend(format!(" marks {marks}").bytes());
+        }
+        if let Some(answered) = &origin.answered {
+            identity.extend(format!(" answered {answered}").bytes());
+        }
+        if origin.calls != CallRecords::None {
+            identity.extend(format!(" calls {:?}", origin.calls).bytes());
         }
         let place = match kept_in {
             KeptIn::Folder(folder) => Place::File(Store::new(folder, &identity)),

@@ -452,6 +452,7 @@ impl<'a> Snapshot<'a> {
             cache.shared.fill(cold, part.routines);
             cache.shared.fill(cold + ROUTINE_BYTES as usize, part.cold);
         }
+        translator.weigh_restored();
     }
 }
 

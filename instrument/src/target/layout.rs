@@ -79,6 +79,8 @@ pub(crate) mod context {
     pub(crate) const FETCH_WHAT: u32 = 0x20c;
     /// Registers of the program while the routine of the inline instruction cache runs.
     pub(crate) const FETCH_SAVED: u32 = 0x210;
+    /// The thread's running sums of instructions, loads and stores, if calls are recorded.
+    pub(crate) const TICKS: u32 = 0x280;
     /// Data page filter, 8 bytes a set.
     pub(crate) const DATA_PAGES: u32 = 0x400;
     /// Instruction page filter, 4 bytes a set.

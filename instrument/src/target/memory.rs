@@ -19,6 +19,7 @@
 use crate::error::Error;
 use event::Record;
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -336,6 +337,20 @@ fn memory_file(len: usize) -> Result<OwnedFd, Error> {
         return Err(Error::system("cannot size shared memory (is there a file size limit? see 'ulimit -f')"));
     }
     Ok(file)
+}
+
+/// A file in memory with these bytes, which nobody can change.
+pub(crate) fn constant_file(bytes: &[u8]) -> Result<File, Error> {
+    let mut file = File::from(memory_file(0)?);
+    file.write_all(bytes).map_err(|_| Error::system("cannot write a file in memory"))?;
+    let file = OwnedFd::from(file);
+    seal(&file, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE);
+    Ok(File::from(file))
+}
+
+/// The path under which other processes open a file of this process.
+pub(crate) fn path_of(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
 /// Seals a memory file against these changes for ever, except for seals that the system does not

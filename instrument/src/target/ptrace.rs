@@ -278,6 +278,22 @@ pub(crate) enum Spawn {
     ExecFailed(i32),
 }
 
+/// What a program does not inherit at its start.
+#[derive(Debug, Default)]
+pub(crate) struct Birth {
+    /// Whether the kernel may randomise addresses.
+    pub(crate) randomise: bool,
+    /// The environment; `None` for this process's.
+    pub(crate) environment: Option<Vec<CString>>,
+    /// The limit of the stack; `None` for this process's.
+    pub(crate) stack_bytes: Option<u64>,
+}
+
+/// Pointers to strings, with a null at the end.
+fn pointers_of(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
+}
+
 /// Starts the program at `path`. The program inherits the state that this process has inherited.
 ///
 /// ```text
@@ -288,9 +304,10 @@ pub(crate) enum Spawn {
 ///
 /// The answer is one byte if the exec succeeds, and the number of the error follows if it fails.
 /// Between fork and exec the child makes system calls only, so the host may have threads.
-pub(crate) fn spawn(path: &CString, argv: &[CString], randomise: bool) -> Result<Spawn, Error> {
-    let mut pointers: Vec<*const libc::c_char> = argv.iter().map(|argument| argument.as_ptr()).collect();
-    pointers.push(std::ptr::null());
+pub(crate) fn spawn(path: &CString, argv: &[CString], birth: &Birth) -> Result<Spawn, Error> {
+    let pointers = pointers_of(argv);
+    let environment = birth.environment.as_deref().map(pointers_of);
+    let randomise = birth.randomise;
     let (mut go, mut told) = ([0i32; 2], [0i32; 2]);
     // SAFETY: both arrays have room for the two descriptors that `pipe2` stores.
     let refused = unsafe {
@@ -321,7 +338,17 @@ pub(crate) fn spawn(path: &CString, argv: &[CString], randomise: bool) -> Result
                 randomise || old >= 0 && libc::personality(old as libc::c_ulong | ADDR_NO_RANDOMIZE) >= 0;
             libc::write(told[1], [u8::from(fixed)].as_ptr().cast(), 1);
             inherited::hand_down();
-            libc::execv(path.as_ptr(), pointers.as_ptr());
+            // The kernel places mappings below the room that the stack may grow into.
+            if let Some(limit) = birth.stack_bytes {
+                let mut limits: libc::rlimit = std::mem::zeroed();
+                libc::getrlimit(libc::RLIMIT_STACK, &mut limits);
+                limits.rlim_cur = limits.rlim_max.min(limit);
+                libc::setrlimit(libc::RLIMIT_STACK, &limits);
+            }
+            match &environment {
+                Some(environment) => libc::execve(path.as_ptr(), pointers.as_ptr(), environment.as_ptr()),
+                None => libc::execv(path.as_ptr(), pointers.as_ptr()),
+            };
             let error = *libc::__errno_location();
             libc::write(told[1], std::ptr::from_ref(&error).cast(), 4);
             libc::_exit(127);

@@ -1,11 +1,15 @@
 //! Starts a program, which stops in its exec, and explains a failed start.
 
-use super::ptrace::{self, Spawn};
+use super::ptrace::{self, Birth, Spawn};
 use crate::error::{Error, ErrorKind};
 use crate::outcome::{Aslr, Command, Options};
+use crate::virtual_machine::Repeats;
 use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+
+/// The limit of the stack in runs that repeat: the system's usual one.
+const STACK_BYTES: u64 = 8 << 20;
 
 /// Starts the program at `path`, which stops in its exec.
 pub(crate) fn spawn(path: &Path, command: &Command, options: &Options) -> Result<Spawn, Error> {
@@ -17,7 +21,22 @@ pub(crate) fn spawn(path: &Path, command: &Command, options: &Options) -> Result
     for argument in &command.arguments {
         argv.push(text(argument)?);
     }
-    ptrace::spawn(&text(path.as_os_str())?, &argv, options.aslr == Aslr::On)
+    let repeats = options.machine.repeats == Repeats::Exactly;
+    let environment = options.machine.environment().map(|variables| environment(&variables));
+    let stack_bytes = repeats.then_some(STACK_BYTES);
+    let birth = Birth { randomise: options.aslr == Aslr::On, environment, stack_bytes };
+    ptrace::spawn(&text(path.as_os_str())?, &argv, &birth)
+}
+
+/// This process's environment, in which `variables` have other values.
+fn environment(variables: &[(&str, String)]) -> Vec<CString> {
+    let is_other = |name: &OsStr| variables.iter().all(|(changed, _)| name != *changed);
+    let joined =
+        |name: &OsStr, value: &OsStr| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok();
+    let kept = std::env::vars_os().filter(|(name, _)| is_other(name));
+    let kept = kept.filter_map(|(name, value)| joined(&name, &value));
+    let new = variables.iter().filter_map(|(name, value)| joined(name.as_ref(), value.as_ref()));
+    new.chain(kept).collect()
 }
 
 /// The error for a program that the system refuses to execute.

@@ -29,13 +29,15 @@ pub(crate) mod unverified;
 pub(crate) mod watch;
 
 use crate::cache::CodeCache;
+use crate::call::CallRecords;
+use crate::code::counter::Weights;
 use crate::code::decode::{CodeReader, Decoded};
 use crate::code::fragment::Fragment;
 use crate::code::superblock::{BasicBlock, Steps, Superblock};
 use crate::emit::emitter::{EmitSetting, Emitter};
 use crate::emit::routine;
 use crate::instrumentation::instrumenter::SharedInstrumenter;
-use crate::plan::block::{needs_scratch, records_references, FragmentPlan, Planner};
+use crate::plan::block::{needs_scratch, recorded_transfer, records_references, FragmentPlan, Planner};
 use crate::plan::hotness::{HotnessProfile, Tuning};
 use crate::plan::instruction_cache::{InlineICache, LineIds};
 use crate::plan::liveness::{self, Liveness, TargetFacts};
@@ -43,6 +45,7 @@ use crate::plan::references::ReferenceShapes;
 use crate::profile::{Block, Instruction, Site};
 use crate::target::layout::{context, SITES_MAX};
 use crate::target::trust::{Modules, Trust};
+use crate::virtual_machine::Answered;
 use event::Stream;
 use iced_x86::InstructionInfoFactory;
 use policy::{
@@ -90,6 +93,8 @@ pub(crate) struct Translator {
     pub(crate) cross_branches: HashSet<(u32, u64)>,
     /// Addresses at which threads stop for the host.
     pub(crate) watch: Watch,
+    /// Whether calls are recorded.
+    pub(crate) calls: CallRecords,
 }
 
 impl Translator {
@@ -101,6 +106,7 @@ impl Translator {
             hash: cache.hash,
             lookup_table: cache.layout.low,
             system_calls: cache.layout.system_call_table(),
+            answered: Answered::default(),
         };
         Translator {
             hotness: HotnessProfile::new(filter),
@@ -126,7 +132,18 @@ impl Translator {
             unverified: UnverifiedModules::default(),
             cross_branches: HashSet::new(),
             watch: Watch::default(),
+            calls: CallRecords::None,
         }
+    }
+
+    /// Makes code that is translated from now on stop at these instructions, which the host answers.
+    pub(crate) fn set_answered(&mut self, answered: Answered) {
+        self.emitter.set_answered(answered);
+    }
+
+    /// The instructions that the host answers.
+    pub(crate) fn answered(&self) -> Answered {
+        self.emitter.answered()
     }
 
     /// The fragment at `pc`. If there is none yet, translates it, and other fragments ahead; `None`
@@ -252,6 +269,8 @@ impl Translator {
         let dead = self.learn(&blocks);
         // Plan: decide what is recorded and how. This gives sites and lines their numbers.
         self.plan(&blocks, counters, tuning);
+        self.plan.calls = self.calls;
+        self.plan.weights = self.weigh(blocks[0].number, blocks.len() as u32, counters);
         // Emit: write code into a buffer, in which everything is open that only the cache knows.
         self.read_words(&blocks, trust);
         let superblock = Superblock { blocks: &blocks, trust, words: &self.words, steps: self.steps };
@@ -313,7 +332,10 @@ impl Translator {
             }
             None => TargetFacts::default(),
         };
-        let needs = |block: &BasicBlock| needs_scratch(stream, shapes, block);
+        let records_calls = self.calls != CallRecords::None;
+        let needs = |block: &BasicBlock| {
+            needs_scratch(stream, shapes, block) || records_calls && recorded_transfer(block).is_some()
+        };
         liveness::learn(blocks, &mut self.liveness[..blocks.len()], known, needs, &mut self.factory)
     }
 
@@ -363,6 +385,40 @@ impl Translator {
         let within = text.map_or(0..u64::MAX, |text| text.start..text.end);
         let targets = self.emitter.buffer.branches().filter(|target| !within.contains(target));
         self.cross_branches.extend(targets.map(|target| (module, target)));
+    }
+
+    /// Notes what each exit of a fragment adds to a thread's running sums; returns what its last
+    /// exit adds. Nothing is added where calls are not recorded.
+    fn weigh(&mut self, first_block: u32, blocks: u32, counters: u32) -> Weights {
+        let summed = match self.calls {
+            CallRecords::None => return [0; 3],
+            CallRecords::Instructions => 1,
+            CallRecords::References => 3,
+        };
+        let weights = &mut self.cache.weights;
+        weights.resize(weights.len().max((counters + blocks + 1) as usize), [0; 3]);
+        let mut sums = [0; 3];
+        for index in 0..blocks {
+            let block = &self.blocks[(first_block + index) as usize];
+            for instruction in &self.instructions[block.first as usize..][..block.count as usize] {
+                let more = [1, instruction.loads, instruction.stores];
+                sums.iter_mut().zip(more).take(summed).for_each(|(sum, more)| *sum += u16::from(more));
+            }
+            // A side exit leaves with all blocks up to its own. The last block's branch has been
+            // counted with the fragment's last counter.
+            let is_last = index + 1 == blocks;
+            weights[(counters + index) as usize] = if is_last { [0; 3] } else { sums };
+        }
+        weights[(counters + blocks) as usize] = sums;
+        sums
+    }
+
+    /// Notes the weights of all fragments that were restored.
+    pub(crate) fn weigh_restored(&mut self) {
+        for index in 0..self.cache.fragments.len() {
+            let Fragment { first_block, blocks, counters, .. } = self.cache.fragments[index];
+            self.weigh(first_block, blocks, counters);
+        }
     }
 
     /// Reserves the counters of a fragment with this number of blocks; returns the number of the

@@ -2,6 +2,7 @@
 
 use super::policy::{Ahead, Extent, Role};
 use super::Translator;
+use crate::call::CallRecords;
 use crate::code::decode::{Decoded, End};
 use crate::code::event_request::EventRequests;
 use crate::code::fragment::near;
@@ -36,9 +37,11 @@ impl Translator {
                 return Some(blocks);
             }
             let number = self.enter_block(ip, module, &mut instructions);
+            let events = EventRequests::default();
             let mut block =
-                BasicBlock { ip, instructions, end, number, next: None, events: EventRequests::default() };
-            let next = follow(&block);
+                BasicBlock { ip, instructions, end, number, next: None, events, is_tail_jump: false };
+            block.is_tail_jump = self.is_tail_jump(&block, (trust, module), modules);
+            let next = follow(&block).filter(|_| !block.is_tail_jump);
             // New code ends where another fragment begins or after a few blocks. Code that is
             // translated again has the requested number of blocks.
             let room = match extent {
@@ -64,6 +67,23 @@ impl Translator {
                 Some(target) => ip = target,
                 None => return Some(blocks),
             }
+        }
+    }
+
+    /// Whether the block ends with a direct jump into another function, which is recorded as calls
+    /// are.
+    fn is_tail_jump(
+        &self,
+        block: &BasicBlock,
+        (trust, module): (Trust, u32),
+        modules: &impl Modules,
+    ) -> bool {
+        let Some(last) = block.last().filter(|_| self.calls != CallRecords::None) else { return false };
+        let instruction = &last.instruction;
+        let jumps = block.end == End::Transfer && instruction.is_jmp_short_or_near();
+        jumps && trust == Trust::Text && {
+            let target = instruction.near_branch_target();
+            self.watch.leaves_function(modules.module(module), instruction.ip(), target)
         }
     }
 

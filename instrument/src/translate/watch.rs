@@ -140,6 +140,14 @@ impl Watch {
         self.addresses.extend(inside.map(|entry| (entry, Watched::Entry)));
     }
 
+    /// Whether the marker says that a direct jump at `from` to `target` leads into another function
+    /// of a module.
+    pub(crate) fn leaves_function(&self, module: Option<&profile::Module>, from: u64, target: u64) -> bool {
+        let (Some(marker), Some(module)) = (&self.marker, module) else { return false };
+        (module.start..module.end).contains(&target)
+            && marker.borrow_mut().leaves_function(module, from, target)
+    }
+
     /// Ends the decoded block with its first mark, or before an entry, and notes them.
     pub(crate) fn cut(&mut self, block: &mut Vec<Decoded>, end: End) -> End {
         if self.marker.is_none() {

@@ -244,6 +244,11 @@ fn rows(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| String::from("expected 0 or more"))
 }
 
+/// A number of layouts.
+fn layouts(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|count| (2..=1000).contains(count)).ok_or("expected 2 to 1000".into())
+}
+
 /// A share such as 2% or 0.5.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
@@ -264,6 +269,30 @@ pub struct Tool {
     pub program: Vec<OsString>,
 }
 
+/// The machine that a program is shown.
+#[derive(Debug, Args)]
+pub struct ShownMachine {
+    /// Show the program this processor: x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-server,
+    /// valgrind (as Valgrind shows it) or host (the machine's own, alone). The instructions that
+    /// the program picks are then equal on every machine
+    #[arg(long, value_name = "NAME")]
+    pub virtual_cpu: Option<String>,
+    /// Show the program clocks, random bytes and a machine that are equal in every run, so that
+    /// its counts are, too; what differs nevertheless is named. With --virtual-cpu they are equal
+    /// on other machines
+    #[arg(long)]
+    pub repeatable: bool,
+    /// With --repeatable: run the program's threads one at a time, so that their order is equal in
+    /// every run. A turn ends where a thread may wait; a program whose threads wait for each other
+    /// without system calls comes to no end
+    #[arg(long, requires = "repeatable")]
+    pub turns: bool,
+    /// Run the program K times, each time with its stack at another place, as environments of other
+    /// lengths move it natively, and report median and spread of every event; implies --repeatable
+    #[arg(long, value_name = "K", value_parser = layouts, conflicts_with_all = ["compare_native", "aslr"])]
+    pub layouts: Option<u32>,
+}
+
 /// Options of every command that runs a program.
 #[derive(Debug, Args)]
 pub struct Run {
@@ -281,8 +310,11 @@ pub struct Run {
     #[arg(long, value_name = "NAME")]
     pub region: Option<String>,
     /// Leave address randomisation on (runs then no longer repeat exactly)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "repeatable")]
     pub aslr: bool,
+    /// The machine that the program is shown.
+    #[command(flatten)]
+    pub shown: ShownMachine,
     /// Count the processes that the program starts as well, and those that they start: one report
     /// for each, and their sum. Processes that the program leaves behind are counted while they
     /// work, for at most ten seconds and until they have waited for a second; then they continue

@@ -40,9 +40,13 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
     if prepared.by_thread() && !hierarchy.levels.is_plain() {
         anyhow::bail!("--by thread needs LRU, independent levels, no prefetchers and pages of one size");
     }
-    let plan = Plan::new(options, &hierarchy)?;
+    prepared.finish_layouts(|| measured(options, &prepared, &hierarchy))
+}
+
+fn measured<'h>(options: &Cache, prepared: &Prepared<'_>, hierarchy: &'h Hierarchy) -> Result<Measured<'h>> {
+    let plan = Plan::new(options, hierarchy)?;
     let Ran { mut outcome, counts, images, threads, predicted, curve, records, followed } =
-        simulate(options, &prepared, &hierarchy, &plan)?;
+        simulate(options, prepared, hierarchy, &plan)?;
     // Complex references that the simulation counted are not in the engine's profile yet.
     complete(&mut outcome.profile, &counts.complex);
     outcome.warnings.extend(hierarchy.warnings.iter().cloned());
@@ -62,9 +66,9 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
     let threads = threads.iter().map(of_thread).collect();
     let mut machine = serde_json::to_value(&hierarchy.machine)?;
     machine["simulation"] = simulation(options, &plan, &records);
-    let simulated = Some(Simulated { hierarchy: &hierarchy, counts, predicted, curve });
+    let simulated = Some(Simulated { hierarchy, counts, predicted, curve });
     let kind = Kind::Cache;
-    prepared.finish(Measured { kind, outcome, simulated, images, threads, machine, followed })
+    Ok(Measured { kind, outcome, simulated, images, threads, machine, followed })
 }
 
 /// The streams and sizes of a simulation.

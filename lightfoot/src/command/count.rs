@@ -17,13 +17,17 @@ use machine::Machine;
 
 pub(super) fn run(options: &Count) -> Result<u8> {
     let prepared = measure::prepare(Kind::Count, &options.run)?;
+    prepared.finish_layouts(|| measured(options, &prepared))
+}
+
+fn measured(options: &Count, prepared: &measure::Prepared<'_>) -> Result<Measured<'static>> {
     // Only the report needs the machine, so it is read while the program runs.
     let (machine, ran) = std::thread::scope(|scope| {
         let machine = std::thread::Builder::new().spawn_scoped(scope, Machine::host);
         let ran = match &options.run.region {
-            _ if prepared.needs_course() => in_course(&prepared),
-            Some(name) => in_region(&prepared, name),
-            None => plainly(&prepared),
+            _ if prepared.needs_course() => in_course(prepared),
+            Some(name) => in_region(prepared, name),
+            None => plainly(prepared),
         };
         let read = machine.ok().and_then(|thread| thread.join().ok());
         (read.unwrap_or_else(Machine::host), ran)
@@ -31,7 +35,7 @@ pub(super) fn run(options: &Count) -> Result<u8> {
     let Ran { outcome, images, threads, followed } = ran?;
     let machine = serde_json::to_value(machine)?;
     let kind = Kind::Count;
-    prepared.finish(Measured { kind, outcome, simulated: None, images, threads, machine, followed })
+    Ok(Measured { kind, outcome, simulated: None, images, threads, machine, followed })
 }
 
 /// The results of a run.

@@ -3,10 +3,11 @@
 use super::complaint::complain;
 use super::nameless;
 use super::thread::{self, OfThread};
-use crate::cli::{By, Rep, Run, Shape};
+use crate::cli::{By, Rep, Run, Shape, ShownMachine};
 use crate::report::curve::{Curve, Touched};
 use crate::report::cycles::Cycles;
 use crate::report::detail::{Detail, Part, PartLines};
+use crate::report::layouts;
 use crate::report::{group, html, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
 use crate::run::block_order::branch::Predicted;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
@@ -21,10 +22,14 @@ use crate::run::sections::{Recorded, Sections};
 use crate::run::tally::{tally, Attribution, Counts, Grain, Part as RegionPart, Tally};
 use anyhow::Result;
 use event::Stream;
-use instrument::{Aslr, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads};
+use instrument::virtual_machine::{Layout, Processor, Repeats, ThreadOrder, VirtualMachine};
+use instrument::{
+    Aslr, CallRecords, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads,
+};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::output::Destination;
 use present::terminal::Page;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use symbol::Symbolizer;
@@ -41,6 +46,8 @@ pub(super) struct Prepared<'a> {
     by: Vec<By>,
     sort: Option<&'static Metric>,
     order: Order,
+    /// The machine that the program is shown.
+    machine: Cell<VirtualMachine>,
 }
 
 /// All results of a run.
@@ -172,7 +179,18 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
     };
     let destination = Destination::new(run.output.as_deref())?;
     let command = Command { program: run.program[0].clone(), arguments: run.program[1..].to_vec() };
-    Ok(Prepared { run, command, destination, by: distinct(&run.by), sort, order })
+    let machine = Cell::new(virtual_machine(&run.shown)?);
+    Ok(Prepared { run, command, destination, by: distinct(&run.by), sort, order, machine })
+}
+
+/// The machine that the options describe.
+fn virtual_machine(shown: &ShownMachine) -> Result<VirtualMachine> {
+    let named = |name: &String| Processor::named(name).map_err(engine::failure);
+    let processor = shown.virtual_cpu.as_ref().map(named).transpose()?;
+    let repeats =
+        if shown.repeatable || shown.layouts.is_some() { Repeats::Exactly } else { Repeats::AsNatively };
+    let threads = if shown.turns { ThreadOrder::OneAtATime } else { ThreadOrder::AsNatively };
+    Ok(VirtualMachine { processor, repeats, threads, ..VirtualMachine::default() })
 }
 
 /// The keys in the order of the command line, each once.
@@ -205,7 +223,8 @@ impl Prepared<'_> {
         let aslr = if self.run.aslr { Aslr::On } else { Aslr::Off };
         let translations = if self.run.no_translation_cache { None } else { translations() };
         let threads = if self.by_thread() { Threads::Apart } else { Threads::Together };
-        Options { aslr, stream, children, translations, threads }
+        let calls = CallRecords::None;
+        Options { aslr, stream, children, translations, threads, calls, machine: self.machine.get() }
     }
 
     /// The images of the run, if the report tells processes apart; `hierarchy` is simulated.
@@ -286,13 +305,31 @@ impl Prepared<'_> {
         Ok((outcome, found))
     }
 
-    /// Makes the report, writes it, and returns the exit status.
+    /// Measures once, or once in each layout; makes the report of the first run, writes it, and
+    /// returns the exit status.
+    ///
+    /// # Errors
+    /// The errors of `measure` and of [`Prepared::finish`].
+    pub(super) fn finish_layouts<'h>(&self, measure: impl Fn() -> Result<Measured<'h>>) -> Result<u8> {
+        let first = measure()?;
+        let count = self.run.shown.layouts.unwrap_or(1);
+        let mut others = Vec::new();
+        for number in 1..count {
+            self.machine.set(VirtualMachine { layout: Layout(number), ..self.machine.get() });
+            others.push(self.report(measure()?).totals);
+        }
+        self.finish(first, &others)
+    }
+
+    /// Makes the report, writes it, and returns the exit status. `others` are the totals of runs in
+    /// other layouts.
     ///
     /// # Errors
     /// If the region to count was never entered; the report is written nevertheless.
-    pub(super) fn finish(&self, measured: Measured<'_>) -> Result<u8> {
+    fn finish(&self, measured: Measured<'_>, others: &[Counts]) -> Result<u8> {
         let never_opened = measured.followed.never_opened;
-        let report = self.report(measured);
+        let mut report = self.report(measured);
+        report.layouts = layouts::spreads(&report, others);
         let page = match self.destination {
             Destination::Stderr => Page::of_stderr(),
             _ => Page::PLAIN,
@@ -483,6 +520,7 @@ fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
         order: Order::Own,
         detail: None,
         processes: None,
+        layouts: None,
     }
 }
 

@@ -4,6 +4,7 @@ use super::curve::Curve;
 use super::cycles::Cycles;
 use super::detail::Detail;
 use super::group;
+use super::layouts::Spread;
 use super::metric::{Kind, Metric, CACHE_METRICS, COUNT_METRICS};
 use super::process::ProcessRow;
 use super::row::{function_row, library_row, Row};
@@ -98,6 +99,9 @@ pub struct Report {
     /// first. The totals are their sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<Vec<ProcessRow>>,
+    /// For `--layouts`: every event's median and spread, by its field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layouts: Option<BTreeMap<&'static str, Spread>>,
 }
 
 /// Writes the field of a metric.

@@ -16,6 +16,7 @@ pub mod detail;
 pub mod firefox;
 pub mod group;
 pub mod html;
+pub mod layouts;
 mod measurement;
 mod metric;
 pub mod parts;

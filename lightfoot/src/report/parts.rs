@@ -2,9 +2,10 @@
 //!
 //! Unlike the files of `cache --format callgrind`, these have Valgrind's own header and events, and
 //! may have several parts. A function belongs to an object and a file; code that was inlined from
-//! another file begins with `fi=` and ends with `fe=`. Positions are absolute, which every reader
-//! takes. **Leaves out** calls. Source: the Valgrind manual, "Callgrind Format Specification" and
-//! "Cachegrind: the output file format".
+//! another file begins with `fi=` and ends with `fe=`. A `calls=` line is followed by one with the
+//! place of the call and its inclusive cost. Positions are absolute, which every reader takes.
+//! Source: the Valgrind manual, "Callgrind Format Specification" and "Cachegrind: the output file
+//! format".
 
 use super::abbreviation::{Abbreviations, Kind};
 use crate::run::tally::{Event, Events};
@@ -42,6 +43,9 @@ pub struct Names {
 
 /// Costs by place.
 pub type Costs = BTreeMap<Place, Events>;
+
+/// Calls with their inclusive costs, by the place of the call and that of the callee's beginning.
+pub type CallCosts = BTreeMap<(Place, Place), (u64, Events)>;
 
 /// What a file says besides costs.
 #[derive(Clone, Debug)]
@@ -87,7 +91,13 @@ pub fn total(costs: &Costs) -> Events {
 
 /// A part of a file for `callgrind_annotate` and KCachegrind. The first part of a file has the
 /// header.
-pub fn callgrind(shape: &Shape, head: &PartHead, is_first: bool, costs: &Costs, names: &Names) -> String {
+pub fn callgrind(
+    shape: &Shape,
+    head: &PartHead,
+    is_first: bool,
+    (costs, calls): (&Costs, &CallCosts),
+    names: &Names,
+) -> String {
     let mut out = String::new();
     if is_first {
         let Shape { version, pid, command, .. } = shape;
@@ -114,7 +124,7 @@ pub fn callgrind(shape: &Shape, head: &PartHead, is_first: bool, costs: &Costs, 
     summary.add(&head.aside);
     let _ = writeln!(out, "summary: {}\n\n", values(&shape.events, &summary));
     let mut writer = Writer { shape, names, abbreviations: Abbreviations::new(), out };
-    writer.body(costs);
+    writer.body(costs, calls);
     let mut out = writer.out;
     let _ = writeln!(out, "\ntotals: {}", values(&shape.events, &total));
     out
@@ -152,31 +162,77 @@ impl Writer<'_> {
         let _ = writeln!(self.out, "{key}={name}");
     }
 
-    fn body(&mut self, costs: &Costs) {
-        let (mut object, mut function, mut file) = (None, None, None);
+    fn body(&mut self, costs: &Costs, calls: &CallCosts) {
+        let mut at = Position::default();
+        let mut calls = calls.iter().peekable();
         for (place, events) in costs {
-            if object.replace(place.object) != Some(place.object) {
-                self.name("ob", Kind::Object, place.object);
-                function = None;
+            // Calls stand in the order of places, each behind the costs of its own place.
+            while let Some((key, call)) = calls.next_if(|((caller, _), _)| caller < place) {
+                self.call(&mut at, key, *call);
             }
-            if function.replace((place.function, place.home)) != Some((place.function, place.home)) {
-                self.name("fl", Kind::File, place.home);
-                self.name("fn", Kind::Function, place.function);
-                file = Some(place.home);
-            }
-            if file.replace(place.file) != Some(place.file) {
-                let key = if place.file == place.home { "fe" } else { "fi" };
-                self.name(key, Kind::File, place.file);
-            }
-            if self.shape.addresses {
-                let _ = write!(self.out, "{:#x} ", place.address);
-            }
-            if self.shape.lines || !self.shape.addresses {
-                let _ = write!(self.out, "{} ", place.line);
-            }
-            let _ = writeln!(self.out, "{}", values(&self.shape.events, events));
+            self.turn_to(&mut at, place);
+            self.line(place, events);
+        }
+        for (key, call) in calls {
+            self.call(&mut at, key, *call);
         }
     }
+
+    fn call(&mut self, at: &mut Position, (caller, callee): &(Place, Place), (times, events): (u64, Events)) {
+        self.turn_to(at, caller);
+        if callee.object != caller.object {
+            self.name("cob", Kind::Object, callee.object);
+        }
+        if callee.home != caller.file {
+            self.name("cfi", Kind::File, callee.home);
+        }
+        self.name("cfn", Kind::Function, callee.function);
+        let _ = write!(self.out, "calls={times} ");
+        self.position(callee);
+        self.out.push('\n');
+        self.line(caller, &events);
+    }
+
+    /// Writes what changes from the place before: object, function and file.
+    fn turn_to(&mut self, at: &mut Position, place: &Place) {
+        if at.object.replace(place.object) != Some(place.object) {
+            self.name("ob", Kind::Object, place.object);
+            at.function = None;
+        }
+        let function = (place.function, place.home);
+        if at.function.replace(function) != Some(function) {
+            self.name("fl", Kind::File, place.home);
+            self.name("fn", Kind::Function, place.function);
+            at.file = Some(place.home);
+        }
+        if at.file.replace(place.file) != Some(place.file) {
+            let key = if place.file == place.home { "fe" } else { "fi" };
+            self.name(key, Kind::File, place.file);
+        }
+    }
+
+    fn line(&mut self, place: &Place, events: &Events) {
+        self.position(place);
+        let _ = writeln!(self.out, "{}", values(&self.shape.events, events));
+    }
+
+    /// Writes a place's address and line, each with a blank behind it.
+    fn position(&mut self, place: &Place) {
+        if self.shape.addresses {
+            let _ = write!(self.out, "{:#x} ", place.address);
+        }
+        if self.shape.lines || !self.shape.addresses {
+            let _ = write!(self.out, "{} ", place.line);
+        }
+    }
+}
+
+/// The object, function and file to which lines of a file belong.
+#[derive(Default)]
+struct Position {
+    object: Option<usize>,
+    function: Option<(usize, usize)>,
+    file: Option<usize>,
 }
 
 /// A file for `cg_annotate`, `cg_diff` and `cg_merge`.

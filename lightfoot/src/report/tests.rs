@@ -59,6 +59,7 @@ pub(crate) fn count_report() -> Report {
         order: Order::Own,
         detail: None,
         processes: None,
+        layouts: None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! (`12.3M`); totals never are.
 
 use super::cycles::Branches;
+use super::layouts;
 use super::measurement::Report;
 use super::metric::{short, Kind, Metric, CACHE_METRICS, COUNT_METRICS, L1D};
 use super::process::ProcessRow;
@@ -27,6 +28,7 @@ pub fn show(report: &Report, by: &[By], rows: usize, page: &Page) -> String {
     let mut out = heading(report, page);
     out += &totals(report);
     out += &timing(report);
+    out += &layouts::text(report);
     out += &table(report, by, rows, page);
     out += &processes(report, page);
     let references = report.totals.loads + report.totals.stores;

@@ -6,13 +6,16 @@
 //! know nothing of that, so parts cost what the whole costs. When an image ends, both halves of
 //! each part are put together.
 
+use crate::run::call_graph::stack::Collects;
+use crate::run::call_graph::{CallGraph, Calls};
 use crate::run::observe::Counter;
 use crate::run::simulation::Simulation;
 use crate::run::tally::Part;
 use event::Record;
+use instrument::call::Ticks;
 use instrument::mark::{Deed, PartCounts};
-use instrument::{ComplexCounts, EndedImage, Observer};
-use simulate::{Counts, Shelf};
+use instrument::{ComplexCounts, EndedImage, Module, Observer};
+use simulate::{Counts, RecordMiss, Shelf};
 use std::collections::{BTreeMap, HashMap};
 
 /// What is made of records.
@@ -21,6 +24,38 @@ pub enum Recorded {
     Simulated(Box<Simulation>),
     /// Complex references only, which block counts do not contain.
     Counted,
+}
+
+impl Recorded {
+    /// Counts records of a thread, whose section may be closed. Notes the misses of each record, if
+    /// there is a list for them.
+    fn take(
+        &mut self,
+        section: &mut ThreadSection,
+        thread: u32,
+        records: &[Record],
+        misses: Option<&mut Vec<RecordMiss>>,
+    ) {
+        let simulation = match self {
+            Recorded::Simulated(simulation) => simulation,
+            Recorded::Counted => {
+                if section.open {
+                    section.counter.records(thread, records);
+                }
+                return;
+            }
+        };
+        if section.open {
+            simulation.exchange(&mut section.shelf);
+        }
+        match misses {
+            Some(misses) => simulation.records_logged(thread, records, misses),
+            None => simulation.records(thread, records),
+        }
+        if section.open {
+            simulation.exchange(&mut section.shelf);
+        }
+    }
 }
 
 /// A part of an image's counts: those of one thread between two cuts.
@@ -34,11 +69,14 @@ pub struct Section {
     pub cut: u32,
     /// The counts, under the numbers of the run's profile.
     pub part: Part,
+    /// The calls, if they are followed.
+    pub calls: Vec<Calls>,
 }
 
 /// The observer.
 pub struct Sections {
     recorded: Recorded,
+    graph: Option<Box<dyn CallGraph + Send>>,
     image: u32,
     living: HashMap<u32, ImageSections>,
     ended: Vec<Section>,
@@ -93,7 +131,13 @@ impl ImageSections {
 impl Sections {
     /// An observer that makes this of records.
     pub fn new(recorded: Recorded) -> Sections {
-        Sections { recorded, image: 0, living: HashMap::new(), ended: Vec::new() }
+        Sections { recorded, graph: None, image: 0, living: HashMap::new(), ended: Vec::new() }
+    }
+
+    /// Follows calls too.
+    #[must_use]
+    pub fn with_calls(self, graph: Box<dyn CallGraph + Send>) -> Sections {
+        Sections { graph: Some(graph), ..self }
     }
 
     /// The parts of all images, in the order in which the images ended, and the records that a
@@ -122,16 +166,10 @@ impl Observer for Sections {
             return;
         }
         let section = image.threads.entry(thread).or_default();
-        match &mut self.recorded {
-            Recorded::Counted if section.open => section.counter.records(thread, records),
-            Recorded::Counted => {}
-            Recorded::Simulated(simulation) if section.open => {
-                simulation.exchange(&mut section.shelf);
-                simulation.records(thread, records);
-                simulation.exchange(&mut section.shelf);
-            }
-            Recorded::Simulated(simulation) => simulation.records(thread, records),
-        }
+        let Some(graph) = &mut self.graph else { return self.recorded.take(section, thread, records, None) };
+        graph.records((self.image, thread), records, &mut |records, misses| {
+            self.recorded.take(section, thread, records, Some(misses));
+        });
     }
 
     fn complex_counts(&self) -> ComplexCounts {
@@ -142,8 +180,19 @@ impl Observer for Sections {
         self.turn_to(number);
     }
 
+    fn modules(&mut self, image: u32, more: &[Module]) {
+        self.graph.iter_mut().for_each(|graph| graph.modules(image, more));
+    }
+
+    fn ticks(&mut self, image: u32, thread: u32, ticks: Ticks) {
+        self.graph.iter_mut().for_each(|graph| graph.ticks(image, thread, ticks));
+    }
+
     fn marked(&mut self, number: u32, _thread: u32, deed: Deed) {
         let image = self.living.entry(number).or_default();
+        if let Some(graph) = &mut self.graph {
+            mark_calls(&mut **graph, (number, image.cuts), deed);
+        }
         match deed {
             Deed::Open(thread) => image.threads.entry(thread).or_default().open = true,
             Deed::Close(thread) => image.threads.entry(thread).or_default().open = false,
@@ -167,6 +216,8 @@ impl Observer for Sections {
             simulation.ends(image.number);
         }
         let mut own = self.living.remove(&image.number).unwrap_or_default();
+        let graph = self.graph.as_mut();
+        let mut calls = graph.map_or_else(HashMap::new, |graph| graph.ended(image, own.cuts));
         own.cut(None);
         let mut recorded: HashMap<(u32, u32), Counts> =
             own.parts.into_iter().map(|(thread, cut, counts)| ((thread, cut), counts)).collect();
@@ -174,7 +225,21 @@ impl Observer for Sections {
             let PartCounts { thread, cut, .. } = *counted;
             let counts = recorded.remove(&(thread, cut)).unwrap_or_default();
             let part = Part::of_section(counted, &counts).renumbered(image.numbering);
-            self.ended.push(Section { image: image.number, thread, cut, part });
+            let calls = calls.remove(&(thread, cut)).unwrap_or_default();
+            self.ended.push(Section { image: image.number, thread, cut, part, calls });
         }
+    }
+}
+
+/// Lets a graph of calls follow a deed in an image, behind this number of cuts.
+fn mark_calls(graph: &mut dyn CallGraph, (image, cuts): (u32, u32), deed: Deed) {
+    match deed {
+        Deed::Open(thread) => graph.collect(image, thread, Collects::Yes),
+        Deed::Close(thread) => graph.collect(image, thread, Collects::No),
+        Deed::Cut(thread) => graph.cut(image, thread, cuts),
+        Deed::Drop(thread) => graph.forget(image, thread),
+        Deed::Rest => graph.rest(image),
+        Deed::Work => graph.work(image),
+        Deed::Empty => {}
     }
 }

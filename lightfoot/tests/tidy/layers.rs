@@ -99,8 +99,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "outcome",
             "mark",
             "profile",
-            "evidence",
-            "error lib",
+            "evidence virtual_machine",
+            "call error lib",
         ],
     ),
     (
@@ -113,7 +113,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "kernel levels",
             "pages",
             "large_pages row_map",
-            "cycle geometry scratch",
+            "cycle geometry miss_log scratch",
             "behaviour filter lib limits policy predict report touch",
         ],
     ),
@@ -195,6 +195,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "arguments lib main outcome",
         ],
     ),
+    ("contenders", &["lib", "index kernel", "peer"]),
     (
         "study",
         &[

@@ -34,15 +34,25 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("private-folder", 0, &[]),
     ("symbol", 2, &["instrument"]),
     ("grep", 2, &["pattern", "present"]),
+    ("contenders", 2, &["search"]),
     (
         "study",
-        2,
+        3,
         &[
-            "event", "machine", "matrix", "measure", "pattern", "plot", "present", "region", "search",
+            "contenders",
+            "event",
+            "machine",
+            "matrix",
+            "measure",
+            "pattern",
+            "plot",
+            "present",
+            "region",
+            "search",
             "simulate",
         ],
     ),
-    ("lightfoot", 3, &["*"]),
+    ("lightfoot", 4, &["*"]),
 ];
 
 /// Files that may hold unsafe code, one per line; a listed file without any is to be taken off the

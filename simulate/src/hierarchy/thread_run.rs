@@ -9,6 +9,7 @@
 
 use super::{Change, Core, DataPages, FetchRecords, Repeats, Shared};
 use crate::limits::InstructionSide;
+use crate::miss_log::Stretch;
 use crate::stage::{is_full, FIRST_REFERENCE};
 use crate::tally::{LevelId, Tally};
 use crate::touch::{Touches, STEP, SWEEP};
@@ -45,17 +46,22 @@ pub(super) struct ThreadRun<'a> {
 
 impl ThreadRun<'_> {
     pub(super) fn records(&mut self, mut records: &[Record]) {
+        let count = records.len();
         while !records.is_empty() {
             if !self.core.groups.is_open() {
+                let first = self.core.stage.reference;
+                self.shared.log.starts(first, count - records.len(), Stretch::Each);
                 // The fast path: leading records that are touches, sixteen at a time.
                 let Core { stage, page_misses, data_pages, .. } = &mut *self.core;
                 let pages = (*data_pages == DataPages::Misses).then_some(&mut **page_misses);
                 let staged = stage.fill(records, pages);
                 records = &records[staged..];
+                let next = stage.reference;
                 if stage.is_full() || is_full(page_misses) {
                     self.drain(records);
                     continue;
                 }
+                self.shared.log.starts(next, count - records.len(), Stretch::One);
                 // Masked accesses are so frequent in string functions that they skip the group's
                 // buffer.
                 if let Some((shape, [base, mask])) = self.core.groups.masked(records) {
@@ -251,6 +257,7 @@ impl ThreadRun<'_> {
         // No reference is open: numbers may begin anew, so that they stay small.
         self.sweep(ahead);
         self.core.stage.reference = FIRST_REFERENCE;
+        self.shared.log.renumber(FIRST_REFERENCE);
         self.core.counted = [0; CACHES_MAX];
         self.core.counted_tlb = [0; TLBS_MAX];
     }
@@ -273,7 +280,7 @@ impl ThreadRun<'_> {
             tally: own_tally,
             ..
         } = &mut *self.core;
-        let Shared { banks, tally, traffic: shared_traffic } = &mut *self.shared;
+        let Shared { banks, tally, traffic: shared_traffic, log } = &mut *self.shared;
         // Misses count in the thread's own table where it has one.
         let tally = own_tally.as_mut().unwrap_or(tally);
         if let (Some(own), Some(shared)) = (traffic, shared_traffic) {
@@ -314,11 +321,13 @@ impl ThreadRun<'_> {
         // level, several would not.
         let touches = sides.as_mut().map_or(&mut *stage.touches, |(lines, _)| lines);
         first.sweep_reading(scratch, touches, ahead);
+        log.note(0, counted[0], touches);
         tally.add(LevelId::Cache(0), &mut counted[0], touches);
         for (index, (own, shared)) in outer.iter_mut().zip(banks).enumerate() {
             // Each outer level belongs to the thread or to all threads.
             let Some(bank) = own.as_mut().or(shared.as_mut()) else { continue };
             bank.sweep(scratch, touches);
+            log.note(index + 1, counted[index + 1], touches);
             tally.add(LevelId::Cache(index + 1), &mut counted[index + 1], touches);
         }
         stage.touches.len = 0;

@@ -3,8 +3,8 @@
 //! It runs as `lightfoot kernel`, a process of its own. The rounds alone are inside the region
 //! `kernel`, so the same command is timed natively and counted by the engine.
 
-use super::kernel::{variants, Variant};
 use anyhow::Result;
+use contenders::{variants, Variant};
 use present::exit::{Failure, USAGE};
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,9 +1,9 @@
 //! Every variant natively and under the engine: the steps of the study.
 
 use super::child::REGION;
-use super::kernel::Variant;
 use crate::options::Effort;
 use anyhow::{Context, Result};
+use contenders::Variant;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;

@@ -10,7 +10,6 @@
 mod child;
 mod experiment;
 mod findings;
-mod kernel;
 mod page;
 mod statistics;
 
@@ -22,9 +21,9 @@ use crate::options::{Effort, Options};
 use crate::outcome::Outcome;
 use crate::workshop::workshop;
 use anyhow::{Context, Result};
+use contenders::{variants, Variant};
 use experiment::{counted, passes, timed, turn, Plan};
 use findings::{verdicts, Findings, Half, Row};
-use kernel::{variants, Variant};
 use present::date;
 
 /// Seconds that a pass takes under the engine, on average and with its preparation.

@@ -1,6 +1,6 @@
 //! What the study of search trees measures.
 
-use super::{counted, modern, structure, timed};
+use super::{counted, structure, timed};
 use crate::outcome::Claim;
 use serde::Serialize;
 
@@ -15,6 +15,6 @@ pub(super) struct Findings {
     pub(super) counted: Vec<counted::Counted>,
     pub(super) structural: Vec<structure::Structural>,
     pub(super) timed: Vec<timed::Timed>,
-    pub(super) modern: Vec<modern::Modern>,
+    pub(super) modern: Vec<contenders::IndexFigures>,
     pub(super) claims: Vec<Claim>,
 }

@@ -17,8 +17,6 @@ mod findings;
 mod lookup;
 mod modern;
 mod page;
-#[cfg(feature = "race")]
-mod peer;
 mod simulated;
 mod structure;
 mod timed;
@@ -136,7 +134,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     // The race is about today's indexes, so no sentence of the paper depends on it.
     for bytes in modern::sizes(extent.max_bytes) {
         let step = format!("racing indexes of {} KiB", bytes >> 10);
-        modern.extend(journal.step::<Vec<modern::Modern>>(&step, racing_seconds(bytes), || {
+        modern.extend(journal.step::<Vec<contenders::IndexFigures>>(&step, racing_seconds(bytes), || {
             Ok(modern::measure(options.effort, bytes))
         })?);
     }

@@ -1,32 +1,9 @@
-//! The race of today's indexes: the planned index, every layout, the standard library, ordsearch
-//! and brie-tree. The limit is one random line per query.
-//!
-//! It measures the throughput of batches and the latency of dependent queries, in interleaved
-//! rounds, and reports medians (`search::race`). Keys are `u32` and `u64`, evenly spread or skewed.
-//! Queries of evenly spread keys are random numbers; queries of skewed keys are random keys among
-//! them.
+//! The race of today's indexes: which sizes, and how often. The contestants are a crate of their
+//! own, which is compiled for speed.
 
-#[cfg(feature = "race")]
-use super::peer::{PeerOfU64, PeersOfU32};
 use crate::options::Effort;
-use search::race::{race, Answers, Chained, Contestant, Figure, Limit, Rounds, CHUNK};
-use search::sample::{hits, Distribution, Random, DISTRIBUTIONS};
-use search::{Index, Key, Layout, Options, LAYOUTS};
-use serde::{Deserialize, Serialize};
-
-/// One contestant's figures at one size.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Modern {
-    pub(super) key: String,
-    pub(super) distribution: String,
-    pub(super) bytes: usize,
-    pub(super) contestant: String,
-    /// Layout and memory of ours.
-    pub(super) detail: String,
-    pub(super) throughput_ns: Option<f64>,
-    pub(super) latency_ns: Option<f64>,
-    pub(super) wrong: usize,
-}
+use contenders::{race_indexes, IndexFigures, RaceSettings};
+use search::race::Rounds;
 
 /// Sizes from 16 KiB to `max_bytes`, by factors of 16 and 4.
 pub(super) fn sizes(max_bytes: usize) -> Vec<usize> {
@@ -36,125 +13,16 @@ pub(super) fn sizes(max_bytes: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Skewed keys are raced at this size.
-const SKEWED_BYTES: usize = 4 << 20;
-
-/// Layouts whose building or searching takes too long beyond this size are left out.
-const SLOW_BYTES: usize = 64 << 20;
-
 /// Runs all races of one size.
-pub(super) fn measure(effort: Effort, bytes: usize) -> Vec<Modern> {
-    let wanted = |distribution| distribution == Distribution::Uniform || bytes == SKEWED_BYTES;
-    let mut results = Vec::new();
-    for &(distribution, name) in DISTRIBUTIONS.iter().filter(|(distribution, _)| wanted(*distribution)) {
-        results.extend(race_u32(effort, bytes, distribution, name));
-        results.extend(race_u64(effort, bytes, distribution, name));
-    }
-    results
-}
-
-fn rounds(effort: Effort) -> Rounds {
-    match effort {
-        Effort::Quick => Rounds { throughput: 3, latency: 1, latency_queries: 50_000 },
-        Effort::Full => Rounds { throughput: 9, latency: 5, latency_queries: 200_000 },
-    }
-}
-
-fn queries(effort: Effort, keys: &[u64], max: u64, distribution: Distribution) -> Vec<u64> {
-    let count = if effort == Effort::Quick { 8 * CHUNK } else { 64 * CHUNK };
-    let mut random = Random::new(77);
-    match distribution {
-        Distribution::Uniform => (0..count).map(|_| random.below(max)).collect(),
-        _ => hits(keys, count, 5),
-    }
-}
-
-fn race_u32(effort: Effort, bytes: usize, distribution: Distribution, name: &'static str) -> Vec<Modern> {
-    let max = u64::from(u32::MAX) - 1;
-    let wide = distribution.keys(bytes / 4, max, 1);
-    let queries: Vec<u32> =
-        queries(effort, &wide, max, distribution).into_iter().map(|query| query as u32).collect();
-    let keys: Vec<u32> = wide.into_iter().map(|key| key as u32).collect();
-    let contestants = ours(&keys, bytes);
-    #[cfg(feature = "race")]
-    let peers = PeersOfU32::new(&keys, if bytes <= SLOW_BYTES { usize::MAX } else { 0 });
-    #[cfg(feature = "race")]
-    let contestants = contestants.into_iter().chain(peers.contestants()).collect();
-    finish("u32", (bytes, name), contestants, &keys, &queries, rounds(effort))
-}
-
-fn race_u64(effort: Effort, bytes: usize, distribution: Distribution, name: &'static str) -> Vec<Modern> {
-    let max = u64::MAX - 1;
-    let keys = distribution.keys(bytes / 8, max, 1);
-    let queries = queries(effort, &keys, max, distribution);
-    let contestants = ours(&keys, bytes);
-    #[cfg(feature = "race")]
-    let peer = PeerOfU64::new(&keys);
-    #[cfg(feature = "race")]
-    let contestants = contestants.into_iter().chain([peer.contestant()]).collect();
-    finish("u64", (bytes, name), contestants, &keys, &queries, rounds(effort))
-}
-
-/// The planned index, the layouts, and the standard library.
-fn ours<K: Key + Chained>(keys: &[K], bytes: usize) -> Vec<Contestant<'_, K>> {
-    let slow = [Layout::Sorted, Layout::BranchFree, Layout::Kary, Layout::VanEmdeBoas, Layout::Eytzinger];
-    let layouts = LAYOUTS.iter().map(|entry| entry.layout);
-    let layouts = layouts.filter(|layout| bytes <= SLOW_BYTES || !slow.contains(layout));
-    let planned = index("planned", keys, None);
-    let named = layouts.filter_map(|layout| index(layout.name(), keys, Some(layout)));
-    let std = Contestant::singles("std", Answers::Ranks, move |q: K| keys.partition_point(|key| *key < q));
-    planned.into_iter().chain(named).chain([std]).collect()
-}
-
-/// An index as a contestant; `None` when the layout refuses the keys.
-fn index<'a, K: Key + Chained>(name: &str, keys: &[K], layout: Option<Layout>) -> Option<Contestant<'a, K>> {
-    let index = Index::build_with(keys, &Options { layout, ..Options::default() }).ok()?;
-    let memory = index.bytes() as f64 / size_of_val(keys) as f64;
-    let name = format!("{name}|{}, {memory:.2} of the keys' bytes", index.layout().name());
-    let one = index.clone();
-    Some(Contestant::new(
-        name,
-        Answers::Ranks,
-        move |qs, out| index.batch(qs, out),
-        move |q| one.lower_bound(q),
-    ))
-}
-
-fn finish<K: Chained>(
-    key: &'static str,
-    (bytes, distribution): (usize, &'static str),
-    mut contestants: Vec<Contestant<'_, K>>,
-    keys: &[K],
-    queries: &[K],
-    rounds: Rounds,
-) -> Vec<Modern> {
-    // The limit of a batch: independent random lines, as many at a time as a batch has queries. Its
-    // answers are meaningless and are not checked.
-    let mut limit = Limit::new(bytes, CHUNK);
-    contestants.push(Contestant::batches("limit", Answers::Nothing, move |_, out| limit.read(out)));
-    let mut figures = race(contestants, keys, queries, rounds);
-    // The limit of latency: a walk in which each line names the next. The first walk warms the
-    // caches and TLBs and is not timed.
-    let walk = Limit::new(bytes, 1);
-    std::hint::black_box(walk.walk(rounds.latency_queries));
-    let start = std::time::Instant::now();
-    std::hint::black_box(walk.walk(rounds.latency_queries));
-    // The limit was pushed last, and the race keeps the order of its contestants.
-    if let Some(limit) = figures.last_mut() {
-        limit.latency_ns = Some(start.elapsed().as_nanos() as f64 / rounds.latency_queries as f64);
-    }
-    let modern = |figure: Figure| {
-        let (contestant, detail) = figure.name.split_once('|').unwrap_or((&figure.name, ""));
-        Modern {
-            key: key.to_owned(),
-            distribution: distribution.to_owned(),
-            bytes,
-            contestant: contestant.to_owned(),
-            detail: detail.to_owned(),
-            throughput_ns: figure.throughput_ns,
-            latency_ns: figure.latency_ns,
-            wrong: figure.wrong,
+pub(super) fn measure(effort: Effort, bytes: usize) -> Vec<IndexFigures> {
+    let settings = match effort {
+        Effort::Quick => {
+            RaceSettings { rounds: Rounds { throughput: 3, latency: 1, latency_queries: 50_000 }, chunks: 8 }
         }
+        Effort::Full => RaceSettings {
+            rounds: Rounds { throughput: 9, latency: 5, latency_queries: 200_000 },
+            chunks: 64,
+        },
     };
-    figures.into_iter().map(modern).collect()
+    race_indexes(&settings, bytes)
 }

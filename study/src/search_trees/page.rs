@@ -3,12 +3,12 @@
 
 use super::counted::{Counted, Trial};
 use super::findings::Findings;
-use super::modern::Modern;
 use super::simulated::{BLOCKS_BYTES, MACHINES, SIMULATED};
 use super::structure::Structural;
 use crate::host::dated;
 use crate::outcome::table;
 use anyhow::{Context, Result};
+use contenders::IndexFigures;
 use plot::lines::{lines, Axis, Lines, Series};
 use present::csv::field;
 use present::output::replace;
@@ -118,7 +118,7 @@ fn modern(findings: &Findings) -> String {
 }
 
 /// One table: a row for each contestant, a column for each of what `column` tells apart.
-fn race_table(title: &str, rows: &[&Modern], column: impl Fn(&Modern) -> String) -> String {
+fn race_table(title: &str, rows: &[&IndexFigures], column: impl Fn(&IndexFigures) -> String) -> String {
     let (mut names, mut columns) = (Vec::new(), Vec::new());
     for row in rows {
         let (name, column) = (row.contestant.as_str(), column(row));
@@ -145,7 +145,7 @@ fn race_table(title: &str, rows: &[&Modern], column: impl Fn(&Modern) -> String)
     out + &format!("\nPlanned: {}.\n", planned.join("; "))
 }
 
-fn race_cell(row: &Modern) -> String {
+fn race_cell(row: &IndexFigures) -> String {
     let ns = |ns: Option<f64>| {
         ns.map_or(String::from("-"), |ns| if ns < 100.0 { format!("{ns:.2}") } else { format!("{ns:.0}") })
     };
@@ -198,7 +198,7 @@ fn timed_table(findings: &Findings) -> String {
     out
 }
 
-fn modern_table(modern: &[Modern]) -> String {
+fn modern_table(modern: &[IndexFigures]) -> String {
     let mut out = String::from("key,distribution,bytes,contestant,detail,batch_ns,dependent_ns,wrong\r\n");
     let ns = |ns: Option<f64>| ns.map(|ns| format!("{ns:.3}")).unwrap_or_default();
     for p in modern {
@@ -285,7 +285,7 @@ mod tests {
     fn all_files_are_written_and_say_what_was_measured() {
         let (counted, timed) = (claim::tests::counted(), claim::tests::timed());
         let structural = claim::tests::structural();
-        let modern = Modern {
+        let modern = IndexFigures {
             key: "u32".into(),
             distribution: "uniform".into(),
             bytes: 16384,

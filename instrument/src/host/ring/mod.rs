@@ -19,10 +19,11 @@
 
 pub(crate) mod screen;
 
+use crate::call::Ticks;
 use crate::evidence::{Evidence, Forgery};
 use crate::mark::{Deed, PartCounts};
 use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress};
-use crate::profile::{self, BlocksOfImages, ComplexTally, JoinedProfile, Profile};
+use crate::profile::{self, BlocksOfImages, ComplexTally, JoinedProfile, Module, Profile};
 use crate::target::memory::Shared;
 use event::{Complex, Record, StateLayout, Stream, PAYLOAD_CODE, VALUES_MAX};
 use screen::{Limits, Screen};
@@ -54,6 +55,10 @@ pub(crate) type SegmentId = (u32, usize, u32);
 pub(crate) enum RingMessage {
     /// Records.
     Segment(Segment),
+    /// Modules that an image has in addition.
+    Modules(u32, Vec<Module>),
+    /// The running sums of this thread of an image, behind the records that it has made so far.
+    Ticks { image: u32, thread: u32, ticks: Ticks },
     /// This thread of an image has ended: no more records of it follow. Other threads live.
     ThreadEnded { image: u32, thread: u32 },
     /// The image with this number has ended: no more records of it follow. Its profile and its
@@ -131,6 +136,18 @@ impl<'o> Consumer<'o> {
             RingMessage::ThreadEnded { image, thread } => {
                 if delivers {
                     self.observer.thread_ended(image, thread);
+                }
+                None
+            }
+            RingMessage::Modules(image, more) => {
+                if delivers {
+                    self.observer.modules(image, &more);
+                }
+                None
+            }
+            RingMessage::Ticks { image, thread, ticks } => {
+                if delivers {
+                    self.observer.ticks(image, thread, ticks);
                 }
                 None
             }

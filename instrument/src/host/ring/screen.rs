@@ -94,6 +94,8 @@ impl Screen {
                         RecordKind::Load | RecordKind::Store | RecordKind::Modify | RecordKind::Prefetch,
                     ) if size_exists => limits.sites,
                     Some(RecordKind::Fetch | RecordKind::FetchPage) => limits.blocks,
+                    // Words of calls are as frequent as plain references; a tool's events are not.
+                    Some(RecordKind::Tool) if code & 15 != 0 => limits.requests,
                     Some(RecordKind::Payload) if code == PAYLOAD_CODE => limits.sites,
                     _ => 0,
                 };
@@ -101,7 +103,8 @@ impl Screen {
     }
 
     /// Checks records of one thread; groups must be whole. Returns the number of records of plain
-    /// references, which is exact unless a group is damaged: its payloads are then counted too.
+    /// references and words of calls, which is exact unless a group is damaged: its payloads are
+    /// then counted too.
     pub(super) fn pass(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
         let mut plain = records.len();
         for start in (0..records.len()).step_by(STEP) {

@@ -2,7 +2,8 @@
 
 use super::names::expanded;
 use super::settings::{Settings, Tool};
-use crate::report::parts::{cachegrind, callgrind, Costs, Names, PartHead, Place, Shape};
+use crate::report::parts::{cachegrind, callgrind, CallCosts, Costs, Names, PartHead, Place, Shape};
+use crate::run::call_graph::Calls;
 use crate::run::sections::Section;
 use crate::run::tally::{tally, Events, Grain, Part, Tally};
 use anyhow::{Context, Result};
@@ -37,15 +38,21 @@ pub(super) struct Written<'a> {
 
 impl Places {
     /// Finds the names of everything that ran in a part.
-    pub(super) fn new(profile: &mut Profile, sections: &[Section], settings: &Settings) -> Places {
+    pub(super) fn new(
+        profile: &mut Profile,
+        sections: &[Section],
+        settings: &Settings,
+        mut symbols: Symbolizer,
+    ) -> Places {
         // What ran outside of all parts needs no names.
-        let ran: BTreeSet<u32> = sections.iter().flat_map(|section| section.part.ran()).collect();
+        let mut ran: BTreeSet<u32> = sections.iter().flat_map(|section| section.part.ran()).collect();
+        let calls = sections.iter().flat_map(|section| &section.calls);
+        ran.extend(calls.flat_map(|calls| [calls.block, calls.callee]));
         for (block, number) in profile.blocks.iter_mut().zip(0..) {
             if !ran.contains(&number) {
                 block.executions = 0;
             }
         }
-        let mut symbols = Symbolizer::new();
         let tally = tally(profile, None, (settings.rep, Grain::Lines), &mut symbols);
         let addresses = if settings.addresses { addresses(profile, &mut symbols) } else { Vec::new() };
         let mut names = Names::default();
@@ -71,6 +78,31 @@ impl Places {
                     let line = if all.lines { place.line } else { 0 };
                     costs.entry(Place { line, ..place.clone() }).or_default().add(&events);
                 }
+            }
+        }
+        costs
+    }
+
+    /// The calls of some parts together.
+    fn calls<'p>(
+        &self,
+        parts: impl Iterator<Item = &'p Calls>,
+        profile: &Profile,
+        all: &Settings,
+    ) -> CallCosts {
+        let mut costs = CallCosts::new();
+        let place = |instruction: u32| {
+            let place = self.places[instruction as usize].as_ref()?;
+            let line = if all.lines { place.line } else { 0 };
+            Some(Place { line, ..place.clone() })
+        };
+        for calls in parts {
+            let [block, callee] = [calls.block, calls.callee].map(|number| &profile.blocks[number as usize]);
+            let places = (place(block.first + block.count - 1), place(callee.first));
+            if let (Some(caller), Some(callee)) = places {
+                let (times, events) = costs.entry((caller, callee)).or_default();
+                *times += calls.times;
+                events.add(&calls.costs);
             }
         }
         costs
@@ -130,17 +162,18 @@ pub(super) fn write(
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     let mut sum = Events::default();
     // Parts in their order; the threads of a part are apart if that was asked for.
-    let mut heads: BTreeMap<(u32, Option<usize>), Vec<&Part>> = BTreeMap::new();
+    let mut heads: BTreeMap<(u32, Option<usize>), Vec<&Section>> = BTreeMap::new();
     for section in sections {
         let thread = all.separate_threads.then(|| threads[&section.thread]);
-        heads.entry((section.cut, thread)).or_default().push(&section.part);
+        heads.entry((section.cut, thread)).or_default().push(section);
     }
     for ((cut, thread), parts) in heads {
         let trigger = triggers.get(cut as usize);
-        let costs = places.costs(parts.iter().copied(), profile, all);
+        let costs = places.costs(parts.iter().map(|section| &section.part), profile, all);
+        let calls = places.calls(parts.iter().flat_map(|section| &section.calls), profile, all);
         let mut aside = Events::default();
         for part in &parts {
-            part.aside().events(profile, all.rep, |_| ()).values().for_each(|events| aside.add(events));
+            part.part.aside().events(profile, all.rep, |_| ()).values().for_each(|events| aside.add(events));
         }
         sum.add(&crate::report::parts::total(&costs));
         let head = PartHead {
@@ -156,7 +189,7 @@ pub(super) fn write(
             None => String::new(),
         };
         let file = files.entry(format!("{base}{part}{of_thread}")).or_default();
-        *file += &callgrind(shape, &head, file.is_empty(), &costs, &places.names);
+        *file += &callgrind(shape, &head, file.is_empty(), (&costs, &calls), &places.names);
     }
     // Where threads have files of their own, the name itself stands for an empty one.
     files.entry(base).or_default();

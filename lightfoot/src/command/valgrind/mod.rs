@@ -3,7 +3,7 @@
 //! The command line, the names of files, the log and the exit status are Valgrind's; what counts is
 //! lightfoot's engine. The same happens where the executable is called `valgrind`. A run is
 //! divided by marks ([`requests`]), which costs no more than running it whole; when it has ended,
-//! its parts become files ([`files`]). **Leaves out** tools that find errors, and calls.
+//! its parts become files ([`files`]). **Leaves out** tools that find errors.
 
 mod files;
 pub(super) mod help;
@@ -16,6 +16,7 @@ mod settings;
 
 use super::measure::translations;
 use crate::report::parts::Shape;
+use crate::run::call_graph;
 use crate::run::engine::{self, exit_signal, exit_status};
 use crate::run::sections::{Recorded, Section, Sections};
 use crate::run::simulation::Simulation;
@@ -23,7 +24,7 @@ use crate::run::tally::{Event, Events};
 use anyhow::{Context, Result};
 use event::Stream;
 use files::{Places, Written};
-use instrument::{Aslr, Children, Command, Exit, Options, Outcome, Process, Threads};
+use instrument::{Aslr, CallRecords, Children, Command, Exit, Options, Outcome, Process, Threads};
 use machine::Machine;
 use present::exit::{of_error, FAILURE, NOT_FOUND};
 use read::Asked;
@@ -34,6 +35,7 @@ use simulate::{plan_levels, Geometry, Levels, WriteBacks};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use symbol::Symbolizer;
 
 /// The status of a command line that cannot be run.
 const REFUSED: u8 = 1;
@@ -171,8 +173,19 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     };
     let children = if all.trace_children { Children::Followed } else { Children::Released };
     let translations = translations();
-    let options = Options { aslr: Aslr::Off, stream, children, translations, threads: Threads::Together };
+    let threads = Threads::Together;
+    let calls = match (tool, &recorded) {
+        (Tool::Cachegrind | Tool::Nothing, _) => CallRecords::None,
+        (Tool::Callgrind, _) if !all.calls => CallRecords::None,
+        (Tool::Callgrind, Recorded::Counted) => CallRecords::Instructions,
+        (Tool::Callgrind, Recorded::Simulated(_)) => CallRecords::References,
+    };
+    let options =
+        Options { aslr: Aslr::Off, stream, children, translations, threads, calls, machine: all.machine };
     let mut observer = Sections::new(recorded);
+    if calls != CallRecords::None {
+        observer = observer.with_calls(call_graph::of_records(calls, all.rep));
+    }
     let outcome = engine::run_marked(command, &options, &mut observer, requests.clone())?;
     let (sections, _) = observer.finish();
     let unmatched = requests.borrow().unmatched();
@@ -181,7 +194,8 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     for pattern in &unmatched {
         found.outcome.warnings.push(format!("no function that was loaded matches {pattern}"));
     }
-    report(tool, all, command, &mut found, (caches, &requests.borrow()))?;
+    let symbols = std::mem::take(&mut requests.borrow_mut().symbols);
+    report(tool, all, command, &mut found, (caches, &requests.borrow(), symbols))?;
     if all.strict && !unmatched.is_empty() {
         anyhow::bail!("no function that was loaded matches {}", unmatched.join(", "));
     }
@@ -194,10 +208,10 @@ fn report(
     all: &Settings,
     command: &Command,
     found: &mut Found,
-    (caches, requests): (Option<[[u64; 3]; 3]>, &Requests),
+    (caches, requests, symbols): (Option<[[u64; 3]; 3]>, &Requests, Symbolizer),
 ) -> Result<()> {
     let Found { outcome, sections } = found;
-    let places = (tool != Tool::Nothing).then(|| Places::new(&mut outcome.profile, sections, all));
+    let places = (tool != Tool::Nothing).then(|| Places::new(&mut outcome.profile, sections, all, symbols));
     let order = if tool == Tool::Cachegrind { Event::CACHEGRIND } else { Event::ALL };
     let events = if caches.is_some() { order.to_vec() } else { vec![Event::Ir] };
     let mut number = 0;

@@ -160,7 +160,10 @@ pub(super) const OPTIONS: &[Known] = &[
     obeyed("--instr-at-start", |all, value| settings::yes_no(&mut all.instruments_at_start, value)),
     // Ours.
     obeyed("--rep", settings::rep),
+    obeyed("--calls", |all, value| settings::yes_no(&mut all.calls, value)),
     obeyed("--strict", |all, value| settings::yes_no(&mut all.strict, value)),
+    obeyed("--virtual-cpu", settings::processor),
+    obeyed("--repeatable", settings::repeatable),
     obeyed("--version-number", |all, value| settings::version(&mut all.version, value)),
     obeyed("--fallback", |all, value| settings::text(&mut all.fallback, value)),
 ];

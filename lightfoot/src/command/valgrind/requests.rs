@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
-use symbol::{Kind, Listing, Named};
+use symbol::{Kind, Listing, Named, Symbolizer};
 
 const RUNNING_ON_VALGRIND: u64 = 0x1001;
 const GET_TOOLNAME: u64 = 0x1004;
@@ -38,6 +38,8 @@ pub(super) struct Requests {
     /// By path: the functions that patterns match; `None` for what is no program.
     listings: HashMap<PathBuf, Option<Rc<WantedIn>>>,
     images: HashMap<u32, ImageState>,
+    /// The names that were read so far.
+    pub(super) symbols: Symbolizer,
     /// By image: why each part was cut off.
     pub(super) triggers: BTreeMap<u32, Vec<String>>,
 }
@@ -91,6 +93,7 @@ impl Requests {
             functions: HashMap::new(),
             listings: HashMap::new(),
             images: HashMap::new(),
+            symbols: Symbolizer::new(),
             triggers: BTreeMap::new(),
         }))
     }
@@ -262,6 +265,11 @@ impl Marker for Requests {
             entries.push(entry);
         }
         entries
+    }
+
+    fn leaves_function(&mut self, module: &Module, from: u64, target: u64) -> bool {
+        let functions = [from, target].map(|address| self.symbols.function_at(module, address).function);
+        functions[0] != functions[1]
     }
 
     fn starts(&mut self, thread: &MarkedThread, birth: Birth) -> Vec<Deed> {

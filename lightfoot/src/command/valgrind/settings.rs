@@ -1,6 +1,7 @@
 //! What a command line in Valgrind's manner asks for.
 
 use crate::cli::Rep;
+use instrument::virtual_machine::{Processor, Repeats, VirtualMachine};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -45,7 +46,11 @@ pub(super) struct Settings {
     /// Size, ways and bytes of a line of the caches I1, D1 and LL, if options gave them.
     pub(super) caches: [Option<[u64; 3]>; 3],
     pub(super) rep: Rep,
+    /// Whether calls are followed.
+    pub(super) calls: bool,
     pub(super) strict: bool,
+    /// The machine that the program is shown.
+    pub(super) machine: VirtualMachine,
     pub(super) version: String,
     pub(super) fallback: Option<String>,
 }
@@ -75,7 +80,9 @@ impl Default for Settings {
             simulates: None,
             caches: [None; 3],
             rep: Rep::Valgrind,
+            calls: true,
             strict: false,
+            machine: VirtualMachine::default(),
             version: VERSION.into(),
             fallback: None,
         }
@@ -127,6 +134,20 @@ pub(super) fn yes_no(to: &mut bool, value: &str) -> Result<(), String> {
 /// Reads yes or no, where it also matters whether it was said.
 pub(super) fn choice(to: &mut Option<bool>, value: &str) -> Result<(), String> {
     yes_no(to.get_or_insert(false), value)
+}
+
+/// Sets the processor that the program is shown.
+pub(super) fn processor(all: &mut Settings, value: &str) -> Result<(), String> {
+    all.machine.processor = Some(Processor::named(value).map_err(|error| error.to_string())?);
+    Ok(())
+}
+
+/// Sets whether the run is to repeat exactly.
+pub(super) fn repeatable(all: &mut Settings, value: &str) -> Result<(), String> {
+    let mut exactly = false;
+    yes_no(&mut exactly, value)?;
+    all.machine.repeats = if exactly { Repeats::Exactly } else { Repeats::AsNatively };
+    Ok(())
 }
 
 /// Notes a text that is not empty.

@@ -69,6 +69,14 @@ impl Events {
         self.0[event as usize]
     }
 
+    /// The number of events.
+    pub const COUNT: usize = Event::ALL.len();
+
+    /// The events of which these are the first, in callgrind's order; the others did not happen.
+    pub fn of_first(first: &[u64]) -> Events {
+        Events(std::array::from_fn(|index| first.get(index).copied().unwrap_or(0)))
+    }
+
     /// Adds the events of `other`.
     pub fn add(&mut self, other: &Events) {
         self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum += more);

@@ -6,14 +6,14 @@ use ordsearch::OrderedCollection;
 use search::race::{Answers, Contestant};
 
 /// Peers that hold the same keys of 32 bits.
-pub(super) struct PeersOfU32 {
+pub(crate) struct PeersOfU32 {
     ordered: OrderedCollection<u32>,
     tree: Option<BTree<NonMaxU32, u32>>,
 }
 
 impl PeersOfU32 {
     /// `brie-tree` is built key by key, which takes long: only up to `slow_keys` keys.
-    pub(super) fn new(keys: &[u32], slow_keys: usize) -> PeersOfU32 {
+    pub(crate) fn new(keys: &[u32], slow_keys: usize) -> PeersOfU32 {
         let tree = (keys.len() <= slow_keys).then(|| {
             let mut tree = BTree::new();
             for key in keys {
@@ -25,7 +25,7 @@ impl PeersOfU32 {
     }
 
     /// They, as contestants.
-    pub(super) fn contestants(&self) -> Vec<Contestant<'_, u32>> {
+    pub(crate) fn contestants(&self) -> Vec<Contestant<'_, u32>> {
         let mut all = vec![Contestant::singles("ordsearch", Answers::Values, |query: u32| {
             self.ordered.find_gte(query).map_or(u32::MAX as usize, |&key| key as usize)
         })];
@@ -40,16 +40,16 @@ impl PeersOfU32 {
 }
 
 /// The peer that holds keys of 64 bits.
-pub(super) struct PeerOfU64(OrderedCollection<u64>);
+pub(crate) struct PeerOfU64(OrderedCollection<u64>);
 
 impl PeerOfU64 {
     /// With these keys.
-    pub(super) fn new(keys: &[u64]) -> PeerOfU64 {
+    pub(crate) fn new(keys: &[u64]) -> PeerOfU64 {
         PeerOfU64(OrderedCollection::from_sorted_iter(keys.iter().copied()))
     }
 
     /// It, as a contestant.
-    pub(super) fn contestant(&self) -> Contestant<'_, u64> {
+    pub(crate) fn contestant(&self) -> Contestant<'_, u64> {
         Contestant::singles("ordsearch", Answers::Values, |query: u64| {
             self.0.find_gte(query).map_or(u64::MAX as usize, |&key| key as usize)
         })

@@ -18,14 +18,14 @@ mod stream;
 mod text;
 
 /// One pass over prepared data; returns a checksum, which keeps the compiler from dropping it.
-pub(super) type Pass = Box<dyn FnMut() -> u64>;
+pub type Pass = Box<dyn FnMut() -> u64>;
 
 /// One variant.
-pub(super) struct Variant {
+pub struct Variant {
     /// What it is called; names are unique, and the part before the colon is the family.
-    pub(super) name: String,
+    pub name: String,
     /// Operations of a pass, such as elements or look-ups; variants of a family have one unit.
-    pub(super) operations: usize,
+    pub operations: usize,
     make: Box<dyn Fn() -> Pass>,
 }
 
@@ -41,18 +41,18 @@ impl Variant {
     }
 
     /// The family's name.
-    pub(super) fn family(&self) -> &str {
+    pub fn family(&self) -> &str {
         self.name.split_once(':').map_or(&self.name, |(family, _)| family)
     }
 
     /// Prepares the data.
-    pub(super) fn prepare(&self) -> Pass {
+    pub fn prepare(&self) -> Pass {
         (self.make)()
     }
 }
 
 /// All variants, family by family. A family is one file and one entry.
-pub(super) fn variants() -> Vec<Variant> {
+pub fn variants() -> Vec<Variant> {
     let families: &[fn() -> Vec<Variant>] = &[
         dense::orders,
         dense::blockings,

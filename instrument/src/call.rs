@@ -1,0 +1,225 @@
+//! Records of calls, returns and jumps, and how they are read.
+//!
+//! A run whose options ask for it records each call, each return and each jump by a register or
+//! memory, behind all records that the thread made before it. A record says where the stack pointer
+//! stood and what the thread's running sums were, the transferring instruction included. What
+//! happened between two records of a thread is the difference of their sums.
+//!
+//! | words | `address` | `extra` |
+//! |---|---|---|
+//! | call, jump, return | instructions | low half of the stack pointer |
+//! | loads and stores, if they are counted | loads | low half of the number of stores |
+//! | target, of calls and jumps | target | 0 |
+//!
+//! All words have the kind [`RecordKind::Tool`](event::RecordKind::Tool) and the number of the
+//! block that ends with the transfer; simulators pass over them.
+
+use event::{Record, RecordKind};
+
+/// Whether calls, returns and jumps by a register or memory are recorded, and with which running
+/// sums of their thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallRecords {
+    /// They are not recorded.
+    #[default]
+    None,
+    /// They are recorded with the number of instructions.
+    Instructions,
+    /// They are recorded with the numbers of instructions, loads and stores.
+    References,
+}
+
+/// The size code of a word that begins a call's record.
+pub(crate) const CALL: u32 = 1;
+/// The size code of a word that begins a jump's record.
+pub(crate) const JUMP: u32 = 2;
+/// The size code of a word that begins a return's record.
+pub(crate) const RETURN: u32 = 3;
+/// The size code of the word with loads and stores.
+pub(crate) const REFERENCES: u32 = 4;
+/// The size code of the word with the target.
+pub(crate) const TARGET: u32 = 5;
+
+/// The word `what` of a record of block `block`.
+pub(crate) fn what(block: u32, code: u32) -> u32 {
+    block << 8 | (RecordKind::Tool as u32) << 4 | code
+}
+
+/// Running sums of a thread since its beginning. Complex references are left out: only records
+/// count them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ticks {
+    /// Instructions retired; a repeated string instruction counts once.
+    pub instructions: u64,
+    /// Loads, if they are counted.
+    pub loads: u64,
+    /// Stores, if they are counted.
+    pub stores: u64,
+}
+
+/// How control was transferred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transfer {
+    /// A call of the code at this address.
+    Call(u64),
+    /// A jump to this address.
+    Jump(u64),
+    /// A return.
+    Return,
+}
+
+/// A transfer that was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallEvent {
+    /// The kind of the transfer, with its target.
+    pub transfer: Transfer,
+    /// Number of the block that it ends, in its image.
+    pub block: u32,
+    /// The low half of the stack pointer before the transfer.
+    pub stack: u32,
+    /// The thread's running sums behind the transferring instruction.
+    pub ticks: Ticks,
+}
+
+/// Whether a record is a word of a call, a return or a jump.
+#[inline(always)]
+pub fn is_word(record: &Record) -> bool {
+    record.what as u8 >> 4 == RecordKind::Tool as u8
+}
+
+/// Reads the words of one thread.
+#[derive(Clone, Debug)]
+pub struct CallReader {
+    records: CallRecords,
+    open: Option<CallEvent>,
+    /// The number of stores at the last event, of which words have the low half.
+    stores: u64,
+}
+
+impl CallReader {
+    /// A reader for a thread of a run with this option.
+    pub fn new(records: CallRecords) -> CallReader {
+        CallReader { records, open: None, stores: 0 }
+    }
+
+    /// Reads the event with which `words` begin, if all of its words are there and no other event
+    /// is open; returns it with their number. [`CallReader::read`] reads everything else.
+    #[inline(always)]
+    pub fn read_whole(&mut self, words: &[Record]) -> Option<(CallEvent, usize)> {
+        let code = |index: usize| words.get(index).map(|word| u32::from(word.code().0) & 15);
+        let first = words.first().filter(|_| self.open.is_none())?;
+        let references = usize::from(self.records == CallRecords::References);
+        let mut ticks = Ticks { instructions: first.address, loads: 0, stores: self.stores };
+        if references > 0 {
+            let word = words.get(1).filter(|_| code(1) == Some(REFERENCES))?;
+            let more = word.extra.wrapping_sub(self.stores as u32);
+            (ticks.loads, ticks.stores) = (word.address, self.stores.wrapping_add(more.into()));
+        }
+        let (transfer, count) = match code(0)? {
+            RETURN => (Transfer::Return, 1 + references),
+            first if code(1 + references) == Some(TARGET) => {
+                let target = words[1 + references].address;
+                let transfer = match first {
+                    CALL => Transfer::Call(target),
+                    JUMP => Transfer::Jump(target),
+                    _ => return None,
+                };
+                (transfer, 2 + references)
+            }
+            _ => return None,
+        };
+        self.stores = ticks.stores;
+        Some((CallEvent { transfer, block: first.site() as u32, stack: first.extra, ticks }, count))
+    }
+
+    /// Reads the next word; returns the event if the word is its last. Words without a beginning
+    /// are passed over.
+    pub fn read(&mut self, word: &Record) -> Option<CallEvent> {
+        let ticks = Ticks { instructions: word.address, loads: 0, stores: self.stores };
+        let block = word.site() as u32;
+        let begins = |transfer| CallEvent { transfer, block, stack: word.extra, ticks };
+        match u32::from(word.code().0) & 15 {
+            CALL => self.open = Some(begins(Transfer::Call(0))),
+            JUMP => self.open = Some(begins(Transfer::Jump(0))),
+            RETURN => self.open = Some(begins(Transfer::Return)),
+            REFERENCES => {
+                let more = word.extra.wrapping_sub(self.stores as u32);
+                self.stores = self.stores.wrapping_add(more.into());
+                let open = self.open.as_mut()?;
+                (open.ticks.loads, open.ticks.stores) = (word.address, self.stores);
+            }
+            TARGET => match &mut self.open.as_mut()?.transfer {
+                Transfer::Call(target) | Transfer::Jump(target) => *target = word.address,
+                Transfer::Return => {}
+            },
+            _ => return None,
+        }
+        let has_references = self.records == CallRecords::References;
+        let last = match self.open?.transfer {
+            Transfer::Return if has_references => REFERENCES,
+            Transfer::Return => RETURN,
+            Transfer::Call(_) | Transfer::Jump(_) => TARGET,
+        };
+        if u32::from(word.code().0) & 15 == last {
+            self.open.take()
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(block: u32, code: u32, address: u64, extra: u32) -> Record {
+        Record { address, what: what(block, code), extra }
+    }
+
+    #[test]
+    fn words_become_events() {
+        let mut reader = CallReader::new(CallRecords::References);
+        let words = [
+            word(7, CALL, 100, 0x1000),
+            word(7, REFERENCES, 30, 10),
+            word(7, TARGET, 0x5555, 0),
+            word(9, RETURN, 120, 0xff8),
+            word(9, REFERENCES, 40, 15),
+        ];
+        let events: Vec<CallEvent> = words.iter().filter_map(|word| reader.read(word)).collect();
+        let mut whole = CallReader::new(CallRecords::References);
+        assert_eq!(whole.read_whole(&words), Some((events[0], 3)));
+        assert_eq!(whole.read_whole(&words[3..]), Some((events[1], 2)));
+        assert_eq!(whole.read_whole(&words[..2]), None, "its target follows later");
+        let ticks = |instructions, loads, stores| Ticks { instructions, loads, stores };
+        let call = CallEvent {
+            transfer: Transfer::Call(0x5555),
+            block: 7,
+            stack: 0x1000,
+            ticks: ticks(100, 30, 10),
+        };
+        let back =
+            CallEvent { transfer: Transfer::Return, block: 9, stack: 0xff8, ticks: ticks(120, 40, 15) };
+        assert_eq!(events, [call, back]);
+    }
+
+    #[test]
+    fn stores_go_on_beyond_their_low_half() {
+        let mut reader = CallReader::new(CallRecords::References);
+        let mut stores = Vec::new();
+        for low in [u32::MAX, 4, 4] {
+            reader.read(&word(1, RETURN, 0, 0));
+            stores.extend(reader.read(&word(1, REFERENCES, 0, low)).map(|event| event.ticks.stores));
+        }
+        assert_eq!(stores, [u64::from(u32::MAX), (1 << 32) + 4, (1 << 32) + 4]);
+    }
+
+    #[test]
+    fn instructions_alone_need_fewer_words() {
+        let mut reader = CallReader::new(CallRecords::Instructions);
+        assert_eq!(reader.read(&word(1, TARGET, 5, 0)), None, "it has no beginning");
+        assert!(reader.read(&word(1, RETURN, 5, 0)).is_some());
+        assert_eq!(reader.read(&word(1, JUMP, 5, 0)), None);
+        assert_eq!(reader.read(&word(1, TARGET, 6, 0)).map(|event| event.transfer), Some(Transfer::Jump(6)));
+    }
+}

@@ -1,0 +1,218 @@
+//! The call graph of a run, from its records of calls, returns and jumps.
+//!
+//! **The idea.** The engine records each of them with the thread's running sums of instructions,
+//! loads and stores, behind all references that the thread made before. So the sums between a call
+//! and its return are one subtraction, and nothing is done for each block. What a simulation finds
+//! in the records between is added to the sums of the thread. A shadow stack ([`stack`]) turns the
+//! records into edges.
+//!
+//! Functions are looked up once for each edge, while the program runs, because jumps within a
+//! function are no calls. **Leaves out** what signal handlers interrupt: their costs are also those
+//! of the open calls.
+
+mod keys;
+pub mod stack;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+use crate::cli::Rep;
+use crate::run::tally::Events;
+use event::{Record, StateLayout};
+use instrument::call::Ticks;
+use instrument::{CallRecords, EndedImage, Module};
+use keys::{EdgeTable, Keys};
+use simulate::RecordMiss;
+use stack::{Collects, Edge};
+use std::collections::{BTreeMap, HashMap};
+use symbol::{ByNumber, Symbolizer};
+use thread::{Counting, Step, ThreadCalls};
+
+/// The calls from one block to one function, under the numbers of the run's profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Calls {
+    /// The block that ends with the call.
+    pub block: u32,
+    /// The first block of the callee.
+    pub callee: u32,
+    /// How many there were.
+    pub times: u64,
+    /// What happened between them and their returns.
+    pub costs: Events,
+}
+
+/// Simulates records and puts their misses into a list.
+pub type Simulate<'s> = &'s mut dyn FnMut(&[Record], &mut Vec<RecordMiss>);
+
+/// Follows the calls of all images that live.
+pub trait CallGraph {
+    /// Says which modules an image has in addition.
+    fn modules(&mut self, image: u32, more: &[Module]);
+    /// Follows records of a thread of an image. Those that are no words of calls go to `simulate`.
+    fn records(&mut self, thread: (u32, u32), records: &[Record], simulate: Simulate<'_>);
+    /// Notes the running sums of a thread.
+    fn ticks(&mut self, image: u32, thread: u32, ticks: Ticks);
+    /// Sets whether a thread counts.
+    fn collect(&mut self, image: u32, thread: u32, collects: Collects);
+    /// Closes all calls of an image, and follows no others until [`CallGraph::work`].
+    fn rest(&mut self, image: u32);
+    /// Follows the calls of an image again.
+    fn work(&mut self, image: u32);
+    /// Makes what a thread, or each thread, has counted the part behind this number of cuts.
+    fn cut(&mut self, image: u32, thread: Option<u32>, cuts: u32);
+    /// Forgets what a thread, or each thread, has counted.
+    fn forget(&mut self, image: u32, thread: Option<u32>);
+    /// The calls of an image that has ended, by thread and number of cuts before; `cuts` is the
+    /// number of all its cuts.
+    fn ended(&mut self, image: &EndedImage<'_>, cuts: u32) -> HashMap<(u32, u32), Vec<Calls>>;
+}
+
+/// A graph of calls that are recorded in this way.
+pub fn of_records(records: CallRecords, rep: Rep) -> Box<dyn CallGraph + Send> {
+    match records {
+        CallRecords::References => Box::new(Graph::<{ Events::COUNT }>::new(records, rep)),
+        CallRecords::Instructions | CallRecords::None => Box::new(Graph::<1>::new(records, rep)),
+    }
+}
+
+/// A graph whose edges have the first `N` events.
+struct Graph<const N: usize> {
+    records: CallRecords,
+    counting: Counting,
+    symbols: Symbolizer,
+    images: HashMap<u32, ImageCalls<N>>,
+    /// What the records of a batch mean, in their order; the allocation is reused.
+    steps: Vec<(u32, Step)>,
+    /// The records of a batch without words of calls; the allocation is reused.
+    plain: Vec<Record>,
+    misses: Vec<RecordMiss>,
+}
+
+/// The call graph of an image.
+struct ImageCalls<const N: usize> {
+    modules: Vec<Module>,
+    table: EdgeTable,
+    threads: BTreeMap<u32, ThreadCalls<N>>,
+    /// Thread, number of cuts before, edges by number.
+    parts: Vec<(u32, u32, Vec<Edge<N>>)>,
+}
+
+impl<const N: usize> Default for ImageCalls<N> {
+    fn default() -> ImageCalls<N> {
+        let (modules, table) = (Vec::new(), EdgeTable::default());
+        ImageCalls { modules, table, threads: BTreeMap::new(), parts: Vec::new() }
+    }
+}
+
+impl<const N: usize> Graph<N> {
+    fn new(records: CallRecords, rep: Rep) -> Graph<N> {
+        Graph {
+            records,
+            counting: Counting { rep, layout: StateLayout::default() },
+            symbols: Symbolizer::new(),
+            images: HashMap::new(),
+            steps: Vec::new(),
+            plain: Vec::new(),
+            misses: Vec::new(),
+        }
+    }
+
+    fn thread(&mut self, image: u32, thread: u32) -> &mut ThreadCalls<N> {
+        let records = self.records;
+        let threads = &mut self.images.entry(image).or_default().threads;
+        threads.entry(thread).or_insert_with(|| ThreadCalls::new(records))
+    }
+}
+
+impl<const N: usize> CallGraph for Graph<N> {
+    fn modules(&mut self, image: u32, more: &[Module]) {
+        self.images.entry(image).or_default().modules.extend_from_slice(more);
+    }
+
+    fn records(&mut self, (image, thread): (u32, u32), records: &[Record], simulate: Simulate<'_>) {
+        let Graph { counting, symbols, images, steps, plain, misses, .. } = self;
+        let ImageCalls { modules, table, threads, .. } = images.entry(image).or_default();
+        let thread = threads.entry(thread).or_insert_with(|| ThreadCalls::new(self.records));
+        let mut keys = Keys { table, symbols, modules };
+        plain.clear();
+        if N == 1 {
+            thread.follow_records(records, counting, plain, &mut keys);
+            return simulate(plain, misses);
+        }
+        thread.divide(records, counting, (plain, steps));
+        simulate(plain, misses);
+        thread.follow_steps(steps.drain(..), misses, &mut keys);
+    }
+
+    fn ticks(&mut self, image: u32, thread: u32, ticks: Ticks) {
+        self.thread(image, thread).advance(ticks);
+    }
+
+    fn collect(&mut self, image: u32, thread: u32, collects: Collects) {
+        self.thread(image, thread).collects = collects;
+    }
+
+    fn rest(&mut self, image: u32) {
+        for thread in self.images.entry(image).or_default().threads.values_mut() {
+            let now = thread.now();
+            thread.stack.clear(&now);
+            thread.rests = true;
+        }
+    }
+
+    fn work(&mut self, image: u32) {
+        let threads = &mut self.images.entry(image).or_default().threads;
+        threads.values_mut().for_each(|thread| thread.rests = false);
+    }
+
+    fn cut(&mut self, image: u32, thread: Option<u32>, cuts: u32) {
+        let ImageCalls { threads, parts, .. } = self.images.entry(image).or_default();
+        for (&number, calls) in threads.iter_mut().filter(|(&number, _)| is_meant(thread, number)) {
+            let now = calls.now();
+            parts.push((number, cuts, calls.stack.take(&now)));
+        }
+    }
+
+    fn forget(&mut self, image: u32, thread: Option<u32>) {
+        let threads = &mut self.images.entry(image).or_default().threads;
+        for (_, calls) in threads.iter_mut().filter(|(&number, _)| is_meant(thread, number)) {
+            let now = calls.now();
+            calls.stack.take(&now);
+        }
+    }
+
+    fn ended(&mut self, image: &EndedImage<'_>, cuts: u32) -> HashMap<(u32, u32), Vec<Calls>> {
+        self.rest(image.number);
+        self.cut(image.number, None, cuts);
+        let Some(ImageCalls { table, parts, .. }) = self.images.remove(&image.number) else {
+            return HashMap::new();
+        };
+        let firsts = first_blocks(image, &table);
+        let calls_of = |edges: Vec<Edge<N>>| -> Vec<Calls> {
+            let used = edges.into_iter().zip(&table.all).filter(|(edge, _)| !edge.is_empty());
+            let calls = used.filter_map(|(edge, key)| {
+                let (block, callee) = (image.numbering.block(key.block), *firsts.get(&key.target)?);
+                Some(Calls { block, callee, times: edge.calls, costs: Events::of_first(&edge.costs) })
+            });
+            calls.collect()
+        };
+        let parts = parts.into_iter().map(|(thread, cut, edges)| ((thread, cut), calls_of(edges)));
+        parts.collect()
+    }
+}
+
+fn is_meant(thread: Option<u32>, number: u32) -> bool {
+    thread.is_none_or(|one| one == number)
+}
+
+/// The numbers, in the run's profile, of the blocks at the targets of edges.
+fn first_blocks(image: &EndedImage<'_>, table: &EdgeTable) -> ByNumber<u64, u32> {
+    let mut firsts: ByNumber<u64, u32> = table.all.iter().map(|key| (key.target, u32::MAX)).collect();
+    for (block, number) in image.profile.blocks.iter().zip(0..) {
+        if let Some(first) = firsts.get_mut(&block.ip) {
+            *first = image.numbering.block(number);
+        }
+    }
+    firsts.retain(|_, first| *first != u32::MAX);
+    firsts
+}

@@ -1,0 +1,238 @@
+//! Shadow stacks: turn the calls, jumps and returns of a thread into edges of a call graph.
+//!
+//! A frame is opened by a call and has the address of the stack slot that holds its return
+//! address. A return closes the frame of its slot, and every frame above it, which `longjmp`, an
+//! exception or an exchange of stacks left open. A call closes the frames whose slots lie below its
+//! own. A return through a slot that no frame has (a signal handler's, another stack's) closes
+//! nothing.
+//!
+//! A jump into another function opens a frame with the slot of the frame below it, so that the same
+//! return closes both; a stub of the linkage table is replaced by the function that it jumps to.
+//!
+//! An edge's costs are those between the call and its return. While a function is open, its further
+//! calls are counted and have no costs of their own, because the outermost call has them. Source:
+//! Weidendorfer, Kowarschik and Trinitis 2004 (callgrind).
+
+/// Most frames that are searched for a return's slot.
+const FRAMES_SEARCHED: usize = 4096;
+/// Frames that lie further below a call belong to another stack.
+const STACK_BYTES_MAX: i32 = 64 << 20;
+
+/// The first `N` events of a thread.
+pub(super) type Costs<const N: usize> = [u64; N];
+
+/// The calls from one block to one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edge<const N: usize> {
+    /// How many there were, in threads that collected and in others.
+    pub(super) calls: u64,
+    /// How many of them were made by a thread that collected.
+    pub(super) collected: u64,
+    /// What happened between the outermost ones and their returns.
+    pub(super) costs: Costs<N>,
+}
+
+impl<const N: usize> Edge<N> {
+    const NONE: Edge<N> = Edge { calls: 0, collected: 0, costs: [0; N] };
+
+    /// Whether nothing was collected: neither costs nor calls.
+    pub(super) fn is_empty(&self) -> bool {
+        self.collected == 0 && self.costs == [0; N]
+    }
+
+    #[inline(always)]
+    fn add(&mut self, now: &Costs<N>, from: &Costs<N>) {
+        for (sum, (now, from)) in self.costs.iter_mut().zip(now.iter().zip(from)) {
+            *sum = sum.wrapping_add(now.wrapping_sub(*from));
+        }
+    }
+}
+
+/// What is known of an edge: its number and its callee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    /// The number of the edge.
+    pub(super) edge: u32,
+    /// The number of the callee's function.
+    pub(super) function: u32,
+    /// What the callee is.
+    pub(super) kind: CalleeKind,
+}
+
+/// What a callee is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CalleeKind {
+    /// A function.
+    Function,
+    /// A stub of the linkage table: the function to which it jumps takes its place.
+    Stub,
+    /// The dynamic linker's resolver: when it has found a function, its own call is over, and the
+    /// function is called in its place.
+    Resolver,
+}
+
+/// Whether a thread counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Collects {
+    /// It does.
+    Yes,
+    /// It does not.
+    #[default]
+    No,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame<const N: usize> {
+    /// The low half of the address of the slot with the return address.
+    slot: u32,
+    known: Known,
+    is_outermost: bool,
+    /// Whether the call was counted in the present part.
+    is_counted: bool,
+    /// Whether the thread collected at the call.
+    collects: Collects,
+    /// The thread's costs at the call.
+    from: Costs<N>,
+}
+
+/// The open calls of a thread, and the edges of all its calls by number.
+#[derive(Clone, Debug)]
+pub(super) struct ShadowStack<const N: usize> {
+    frames: Vec<Frame<N>>,
+    /// How many frames each function has.
+    open: Vec<u32>,
+    edges: Vec<Edge<N>>,
+}
+
+/// Whether slot `low` lies below `high` on one stack.
+#[inline(always)]
+fn is_below(low: u32, high: u32) -> bool {
+    let distance = high.wrapping_sub(low) as i32;
+    distance > 0 && distance < STACK_BYTES_MAX
+}
+
+/// The element at `index` of a table, which grows if it is too short.
+#[inline(always)]
+fn at<T: Clone>(table: &mut Vec<T>, index: u32, empty: T) -> &mut T {
+    if index as usize >= table.len() {
+        table.resize((index as usize + 1).next_power_of_two(), empty);
+    }
+    &mut table[index as usize]
+}
+
+impl<const N: usize> ShadowStack<N> {
+    pub(super) fn new() -> ShadowStack<N> {
+        ShadowStack { frames: Vec::new(), open: Vec::new(), edges: Vec::new() }
+    }
+
+    /// A call by an edge, with the stack pointer that it finds.
+    #[inline]
+    pub(super) fn call(&mut self, pointer: u32, known: Known, now: &Costs<N>, collects: Collects) {
+        self.abandon(pointer, now);
+        self.open(pointer.wrapping_sub(8), known, now, collects);
+    }
+
+    /// Closes the frames whose slots lie below the stack pointer: they will not return.
+    #[inline]
+    pub(super) fn abandon(&mut self, pointer: u32, now: &Costs<N>) {
+        while self.frames.last().is_some_and(|top| is_below(top.slot, pointer)) {
+            self.close(now);
+        }
+    }
+
+    /// The innermost open call.
+    pub(super) fn innermost(&self) -> Option<Known> {
+        self.frames.last().map(|top| top.known)
+    }
+
+    /// A jump by an edge into another function than the innermost one.
+    pub(super) fn jump(&mut self, known: Known, now: &Costs<N>, collects: Collects) {
+        let Some(slot) = self.frames.last().map(|top| top.slot) else { return };
+        // Functions that jump at each other have one frame each.
+        let chain = self.frames.iter().rev().take_while(|frame| frame.slot == slot);
+        let mut chain = chain.take(FRAMES_SEARCHED);
+        match chain.position(|frame| frame.known.function == known.function) {
+            Some(above) => (0..above).for_each(|_| self.close(now)),
+            None => self.open(slot, known, now, collects),
+        }
+    }
+
+    /// The innermost frame, which is a stub's, becomes one of another edge.
+    pub(super) fn replace(&mut self, known: Known) {
+        let Some(stub) = self.frames.pop() else { return };
+        *at(&mut self.open, stub.known.function, 0) -= 1;
+        if stub.is_counted {
+            let edge = at(&mut self.edges, stub.known.edge, Edge::NONE);
+            edge.calls -= 1;
+            edge.collected -= u64::from(stub.collects == Collects::Yes);
+        }
+        self.open(stub.slot, known, &stub.from, stub.collects);
+    }
+
+    /// The innermost frame ends, and one of another edge takes its place on the stack.
+    pub(super) fn succeed(&mut self, known: Known, now: &Costs<N>, collects: Collects) {
+        let Some(slot) = self.frames.last().map(|top| top.slot) else { return };
+        self.close(now);
+        self.open(slot, known, now, collects);
+    }
+
+    /// A return through the slot to which the stack pointer points.
+    #[inline]
+    pub(super) fn give_back(&mut self, pointer: u32, now: &Costs<N>) {
+        if self.frames.last().is_none_or(|top| top.slot != pointer) && !self.unwind(pointer, now) {
+            return;
+        }
+        while self.frames.last().is_some_and(|top| top.slot == pointer) {
+            self.close(now);
+        }
+    }
+
+    /// Closes the frames above the one with this slot; returns whether there is one.
+    #[cold]
+    fn unwind(&mut self, pointer: u32, now: &Costs<N>) -> bool {
+        let mut searched = self.frames.iter().rev().take(FRAMES_SEARCHED);
+        let above = searched.position(|frame| frame.slot == pointer);
+        (0..above.unwrap_or(0)).for_each(|_| self.close(now));
+        above.is_some()
+    }
+
+    /// Closes all frames.
+    pub(super) fn clear(&mut self, now: &Costs<N>) {
+        while !self.frames.is_empty() {
+            self.close(now);
+        }
+    }
+
+    /// Takes what the edges have counted so far; frames stay open.
+    pub(super) fn take(&mut self, now: &Costs<N>) -> Vec<Edge<N>> {
+        for frame in &mut self.frames {
+            if frame.is_outermost {
+                at(&mut self.edges, frame.known.edge, Edge::NONE).add(now, &frame.from);
+                frame.from = *now;
+            }
+            // A stub that is replaced from here on was counted in the part that ends.
+            frame.is_counted = false;
+        }
+        std::mem::take(&mut self.edges)
+    }
+
+    #[inline]
+    fn open(&mut self, slot: u32, known: Known, now: &Costs<N>, collects: Collects) {
+        let open = at(&mut self.open, known.function, 0);
+        let is_outermost = *open == 0;
+        *open += 1;
+        let edge = at(&mut self.edges, known.edge, Edge::NONE);
+        edge.calls += 1;
+        edge.collected += u64::from(collects == Collects::Yes);
+        self.frames.push(Frame { slot, known, is_outermost, is_counted: true, collects, from: *now });
+    }
+
+    #[inline]
+    fn close(&mut self, now: &Costs<N>) {
+        let Some(frame) = self.frames.pop() else { return };
+        *at(&mut self.open, frame.known.function, 0) -= 1;
+        if frame.is_outermost {
+            at(&mut self.edges, frame.known.edge, Edge::NONE).add(now, &frame.from);
+        }
+    }
+}
