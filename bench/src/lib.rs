@@ -70,9 +70,9 @@
 //!
 //! # Leaves out
 //!
-//! Time: `criterion` and `divan` measure it. What differs from run to run (the seeds of `HashMap`,
-//! clocks, races of threads) differs in counts too. On other systems than Linux on x86-64
-//! benchmarks run once and nothing counts them.
+//! Time: `criterion` and `divan` measure it. `lightfoot bench` shows clocks and random bytes that
+//! are equal in every run; races of threads differ in counts too. On other systems than Linux on
+//! x86-64 benchmarks run once and nothing counts them.
 
 mod bencher;
 mod block_on;

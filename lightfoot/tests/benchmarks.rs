@@ -148,6 +148,9 @@ fn numbers_depend_on_nothing_but_the_benchmark() {
     let moved = of(&["--jobs", "1", "sort"]).env("A_LONG_VARIABLE", "x".repeat(5000));
     assert_eq!(counted(&moved.env("LIGHTFOOT_TRANSLATIONS", "off").run()), all, "another stack");
     assert_eq!(counted(&of(&["--exact", "sort 71"]).run()), all[71..72], "a filter");
+    // The seeds of hash maps are equal in every run and every copy of the program.
+    let whole = counted(&of(&["--jobs", "3"]).run());
+    assert_eq!(counted(&of(&["--exact", "hash map"]).run())[..], whole[102..]);
     // Without the call that warms up, caches are empty and more is missed; what runs is the same.
     let cold = counted(&of(&["--cold", "sort 71"]).run());
     let event = |events: &[(String, Value)], name: &str| events[0].1[name].as_u64().unwrap();

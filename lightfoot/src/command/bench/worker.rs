@@ -15,6 +15,7 @@ use crate::run::simulation::Simulation;
 use crate::run::tally::{Counts, Excerpts, Part};
 use anyhow::{Context, Result};
 use event::Stream;
+use instrument::virtual_machine::{Repeats, VirtualMachine};
 use instrument::{Children, Command, Exit, Options, Outcome, Process};
 use simulate::{plan_levels, WriteBacks};
 use std::collections::{HashMap, HashSet};
@@ -42,9 +43,11 @@ fn count(options: &BenchWorker, hierarchy: Option<&Hierarchy>) -> Result<Answer>
         }
         None => (Stream::Counts, Recorded::Counted),
     };
-    // Addresses are not randomised, which is the default.
+    // Clocks and random bytes repeat; addresses are not randomised, which is the default.
     let translations = translations();
-    let run = Options { stream, children: Children::Followed, translations, ..Options::default() };
+    let machine = VirtualMachine { repeats: Repeats::Exactly, ..VirtualMachine::default() };
+    let children = Children::Followed;
+    let run = Options { stream, children, translations, machine, ..Options::default() };
     let marker = Benchmarks::new(options.cold);
     let mut observer = Sections::new(recorded);
     let outcome = engine::run_marked(&command, &run, &mut observer, marker.clone())?;
@@ -92,6 +95,8 @@ fn answer(
         }
     }
     let mut warnings = outcome.warnings;
+    // Programs of benchmarks have a thread and processes of their own, which repeat.
+    warnings.retain(|warning| !warning.starts_with("with --repeatable: "));
     warnings.extend(hierarchy.iter().flat_map(|hierarchy| hierarchy.warnings.clone()));
     Answer { benchmarks, warnings, ended: end_of(outcome.exit) }
 }

@@ -1,6 +1,7 @@
 //! Tests tallies of profiles that are made by hand.
 
 use super::*;
+use instrument::mark::PartCounts;
 use instrument::{Module, Site};
 
 fn instruction(offset: u16, code: Code, loads: u8, stores: u8) -> Instruction {
@@ -99,4 +100,13 @@ fn cells_add_up_to_the_totals() {
     assert_eq!(sum, tally.totals);
     assert_eq!(tally.cells.len(), 3);
     assert!(tally.cells.iter().all(|(cell, _)| cell.frame.is_none() && cell.opcode.is_some()));
+}
+
+#[test]
+fn a_part_has_branches_of_its_own() {
+    let mut profile = profile();
+    profile.blocks[0].taken = 9;
+    let section = PartCounts { executions: vec![(0, 4)], taken: vec![(0, 1)], ..PartCounts::default() };
+    Part::of_section(&section, &simulate::Counts::default()).narrow(&mut profile);
+    assert_eq!((profile.blocks[0].executions, profile.blocks[0].taken), (4, 1));
 }
