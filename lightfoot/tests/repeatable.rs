@@ -363,3 +363,14 @@ fn layouts_give_median_and_spread() {
     let refused = lightfoot().args(["count", "--layouts", "1", "/bin/true"]).run();
     assert!(text(&refused.stderr).contains("2 to 1000"));
 }
+
+#[test]
+fn processes_that_the_program_starts_are_named() {
+    let bench = Bench::new();
+    let source = "#include <sys/wait.h>\n#include <unistd.h>\n\
+                  int main(void) { if (fork() == 0) _exit(0); wait(0); return 0; }\n";
+    let program = compiled(&bench, "parent", source, &[]);
+    let (_, _, warnings) = counted(&program, &["--repeatable"], &[]);
+    assert!(warnings.iter().any(|warning| warning.contains("starts processes")), "{warnings:?}");
+    assert_eq!(counted(&program, &[], &[]).2, [""; 0]);
+}
