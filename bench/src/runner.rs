@@ -185,6 +185,7 @@ pub fn run(all: impl FnOnce(&mut Runner) + Send + 'static) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::tests::is_alone;
 
     const PLACE: Place = Place { file: "file", line: 1 };
 
@@ -202,6 +203,9 @@ mod tests {
 
     #[test]
     fn a_benchmark_that_counts_runs_in_a_copy() {
+        if !is_alone("runner::tests::a_benchmark_that_counts_runs_in_a_copy") {
+            return;
+        }
         let mut runner = Runner { mode: Mode::Counts, ..Runner::default() };
         let mut called = 0;
         runner.benchmark("crate::good", PLACE, &mut |bencher| bencher.measure(|| (), |()| called += 1));
