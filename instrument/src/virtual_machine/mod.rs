@@ -6,8 +6,8 @@
 //!
 //! **The idea.** Whatever tells machines and runs apart is answered by the host: instructions that
 //! ask the processor stop the thread as special system calls do. This room knows the answers: which
-//! [`Processor`] is declared, what time it is ([`clock`]), which random bytes come next
-//! ([`random`]). It knows neither threads nor stops; `host` asks it.
+//! [`Processor`] is declared, what time it is (`clock`), which random bytes come next
+//! (`random`). It knows neither threads nor stops; `host` asks it.
 
 pub(crate) mod clock;
 mod feature;
