@@ -459,11 +459,17 @@ pub enum Rep {
 impl Rep {
     /// Instructions that complex references count in addition to their executions.
     pub(crate) fn more(self, complex: &simulate::References) -> u64 {
-        let iterations = complex.iterations.saturating_sub(complex.executions);
+        self.more_instructions()(complex)
+    }
+
+    /// Counts instructions of complex references in addition to their executions.
+    pub(crate) fn more_instructions(self) -> fn(&simulate::References) -> u64 {
         match self {
-            Rep::Once => 0,
-            Rep::Iterations => iterations,
-            Rep::Valgrind => iterations + complex.counted_down,
+            Rep::Once => |_| 0,
+            Rep::Iterations => |complex| complex.iterations.saturating_sub(complex.executions),
+            Rep::Valgrind => {
+                |complex| complex.iterations.saturating_sub(complex.executions) + complex.counted_down
+            }
         }
     }
 }

@@ -6,11 +6,10 @@
 //! know nothing of that, so parts cost what the whole costs. When an image ends, both halves of
 //! each part are put together.
 
-use crate::run::call_graph::stack::Collects;
-use crate::run::call_graph::{CallGraph, Calls};
 use crate::run::observe::Counter;
 use crate::run::simulation::Simulation;
 use crate::run::tally::Part;
+use call_graph::{CallGraph, Calls, Collects};
 use event::Record;
 use instrument::call::Ticks;
 use instrument::mark::{Deed, PartCounts};

@@ -12,13 +12,12 @@
 
 mod cell;
 mod counts;
-mod events;
 mod excerpt;
 mod part;
 
+pub use call_graph::{Event, Events};
 pub use cell::{Cell, Grain};
 pub use counts::{Counts, Misses};
-pub use events::{Event, Events};
 pub use excerpt::Excerpts;
 pub use part::Part;
 

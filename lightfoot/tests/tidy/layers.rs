@@ -195,6 +195,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "arguments lib main outcome",
         ],
     ),
+    ("call-graph", &["lib", "thread", "keys", "stack", "events"]),
     ("contenders", &["lib", "index kernel", "peer"]),
     (
         "study",

@@ -34,6 +34,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("private-folder", 0, &[]),
     ("symbol", 2, &["instrument"]),
     ("grep", 2, &["pattern", "present"]),
+    ("call-graph", 3, &["event", "instrument", "simulate", "symbol"]),
     ("contenders", 2, &["search"]),
     (
         "study",

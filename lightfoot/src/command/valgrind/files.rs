@@ -3,10 +3,10 @@
 use super::names::expanded;
 use super::settings::{Settings, Tool};
 use crate::report::parts::{cachegrind, callgrind, CallCosts, Costs, Names, PartHead, Place, Shape};
-use crate::run::call_graph::Calls;
 use crate::run::sections::Section;
 use crate::run::tally::{tally, Events, Grain, Part, Tally};
 use anyhow::{Context, Result};
+use call_graph::Calls;
 use instrument::Profile;
 use present::output::replace_with;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -16,7 +16,6 @@ mod settings;
 
 use super::measure::translations;
 use crate::report::parts::Shape;
-use crate::run::call_graph;
 use crate::run::engine::{self, exit_signal, exit_status};
 use crate::run::sections::{Recorded, Section, Sections};
 use crate::run::simulation::Simulation;
@@ -184,7 +183,7 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
         Options { aslr: Aslr::Off, stream, children, translations, threads, calls, machine: all.machine };
     let mut observer = Sections::new(recorded);
     if calls != CallRecords::None {
-        observer = observer.with_calls(call_graph::of_records(calls, all.rep));
+        observer = observer.with_calls(call_graph::of_records(calls, all.rep.more_instructions()));
     }
     let outcome = engine::run_marked(command, &options, &mut observer, requests.clone())?;
     let (sections, _) = observer.finish();

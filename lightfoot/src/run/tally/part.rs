@@ -6,10 +6,10 @@
 //! faster method ([`tally`](super::tally())), and tests compare the two.
 
 use super::cell::{Cell, NONE};
-use super::events::Events;
 use super::{cuts, for_each_complex, retired, Attribution, Counts, Tally};
 use crate::cli::Rep;
 use crate::run::complex::{complex_of, LoadsAndStores, Repeats};
+use call_graph::Events;
 use instrument::mark::PartCounts;
 use instrument::{Numbering, Profile};
 use simulate::{BlockMisses, SiteMisses};
@@ -129,7 +129,9 @@ impl Part {
         let mut at = |instruction: usize, more: Events| {
             events.entry(key(instruction)).or_default().add(&more);
         };
-        self.for_each(profile, None, rep, |instruction, counts| at(instruction, Events::of(counts)));
+        self.for_each(profile, None, rep, |instruction, counts| {
+            at(instruction, Events::of([counts.instructions, counts.loads, counts.stores]))
+        });
         for &(site, misses) in &self.sites {
             let site = profile.sites[site as usize];
             let instruction = (profile.blocks[site.block as usize].first + site.index) as usize;

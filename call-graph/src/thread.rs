@@ -1,9 +1,8 @@
 //! The calls of one thread: reads its records, and lets its shadow stack follow them.
 
+use super::events::Event;
 use super::keys::Keys;
 use super::stack::{CalleeKind, Collects, Costs, Known, ShadowStack};
-use crate::cli::Rep;
-use crate::run::tally::Event;
 use event::{Groups, Record, RecordKind, StateLayout};
 use instrument::call::{is_word, CallEvent, CallReader, Ticks, Transfer};
 use instrument::CallRecords;
@@ -17,10 +16,13 @@ pub(super) enum Step {
     More([u64; 3]),
 }
 
+/// How many instructions complex references count in addition to their executions.
+pub type MoreInstructions = fn(&References) -> u64;
+
 /// How complex references count.
 #[derive(Clone, Copy)]
 pub(super) struct Counting {
-    pub(super) rep: Rep,
+    pub(super) more: MoreInstructions,
     pub(super) layout: StateLayout,
 }
 
@@ -161,7 +163,7 @@ impl<const N: usize> ThreadCalls<N> {
         let (loads, stores) = complex.loads_and_stores(&counting.layout);
         let mut counts = References { loads, stores, ..References::default() };
         counts.execute(&complex);
-        Some([counting.rep.more(&counts), loads, stores])
+        Some([(counting.more)(&counts), loads, stores])
     }
 
     fn more(&mut self, more: [u64; 3]) {

@@ -3,7 +3,6 @@
 //! Reports of `count` and `cache` add a level's misses up; files for Valgrind's viewers have
 //! instruction fetches, loads and stores of each level in columns of their own.
 
-use super::Counts;
 use simulate::{BlockMisses, SiteMisses};
 
 /// An event.
@@ -83,14 +82,14 @@ impl Events {
     }
 
     /// Instructions, loads and stores.
-    pub(super) fn of(counts: &Counts) -> Events {
+    pub fn of(counts: [u64; 3]) -> Events {
         let mut events = Events::default();
-        events.0[..3].copy_from_slice(&[counts.instructions, counts.loads, counts.stores]);
+        events.0[..3].copy_from_slice(&counts);
         events
     }
 
     /// The misses of a site.
-    pub(super) fn of_site(misses: &SiteMisses) -> Events {
+    pub fn of_site(misses: &SiteMisses) -> Events {
         let mut events = Events::default();
         events.0[Event::D1mr as usize] = misses.loads[0];
         events.0[Event::D1mw as usize] = misses.stores[0];
@@ -100,7 +99,7 @@ impl Events {
     }
 
     /// The misses of a block's instruction lines.
-    pub(super) fn of_block(misses: &BlockMisses) -> Events {
+    pub fn of_block(misses: &BlockMisses) -> Events {
         let mut events = Events::default();
         events.0[Event::I1mr as usize] = misses.fetches[0];
         events.0[Event::ILmr as usize] = misses.fetches[LAST];

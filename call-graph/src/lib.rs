@@ -10,20 +10,25 @@
 //! function are no calls. **Leaves out** what signal handlers interrupt: their costs are also those
 //! of the open calls.
 
+#![forbid(unsafe_code)]
+
+mod events;
 mod keys;
-pub mod stack;
+mod stack;
 #[cfg(test)]
 mod tests;
 mod thread;
 
-use crate::cli::Rep;
-use crate::run::tally::Events;
+pub use events::{Event, Events};
+pub use stack::Collects;
+pub use thread::MoreInstructions;
+
 use event::{Record, StateLayout};
 use instrument::call::Ticks;
 use instrument::{CallRecords, EndedImage, Module};
 use keys::{EdgeTable, Keys};
 use simulate::RecordMiss;
-use stack::{Collects, Edge};
+use stack::Edge;
 use std::collections::{BTreeMap, HashMap};
 use symbol::{ByNumber, Symbolizer};
 use thread::{Counting, Step, ThreadCalls};
@@ -67,11 +72,11 @@ pub trait CallGraph {
     fn ended(&mut self, image: &EndedImage<'_>, cuts: u32) -> HashMap<(u32, u32), Vec<Calls>>;
 }
 
-/// A graph of calls that are recorded in this way.
-pub fn of_records(records: CallRecords, rep: Rep) -> Box<dyn CallGraph + Send> {
+/// A graph of calls that are recorded in this way. `more` says how complex references count.
+pub fn of_records(records: CallRecords, more: MoreInstructions) -> Box<dyn CallGraph + Send> {
     match records {
-        CallRecords::References => Box::new(Graph::<{ Events::COUNT }>::new(records, rep)),
-        CallRecords::Instructions | CallRecords::None => Box::new(Graph::<1>::new(records, rep)),
+        CallRecords::References => Box::new(Graph::<{ Events::COUNT }>::new(records, more)),
+        CallRecords::Instructions | CallRecords::None => Box::new(Graph::<1>::new(records, more)),
     }
 }
 
@@ -105,10 +110,10 @@ impl<const N: usize> Default for ImageCalls<N> {
 }
 
 impl<const N: usize> Graph<N> {
-    fn new(records: CallRecords, rep: Rep) -> Graph<N> {
+    fn new(records: CallRecords, more: MoreInstructions) -> Graph<N> {
         Graph {
             records,
-            counting: Counting { rep, layout: StateLayout::default() },
+            counting: Counting { more, layout: StateLayout::default() },
             symbols: Symbolizer::new(),
             images: HashMap::new(),
             steps: Vec::new(),
