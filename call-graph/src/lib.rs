@@ -3,7 +3,7 @@
 //! **The idea.** The engine records each of them with the thread's running sums of instructions,
 //! loads and stores, behind all references that the thread made before. So the sums between a call
 //! and its return are one subtraction, and nothing is done for each block. What a simulation finds
-//! in the records between is added to the sums of the thread. A shadow stack ([`stack`]) turns the
+//! in the records between is added to the sums of the thread. A shadow stack (`stack`) turns the
 //! records into edges.
 //!
 //! Functions are looked up once for each edge, while the program runs, because jumps within a

@@ -11,8 +11,8 @@
 //! | loads and stores, if they are counted | loads | low half of the number of stores |
 //! | target, of calls and jumps | target | 0 |
 //!
-//! All words have the kind [`RecordKind::Tool`] and the number of the
-//! block that ends with the transfer; simulators pass over them.
+//! All words have the kind [`RecordKind::Tool`] and the number of the block that ends with the
+//! transfer; simulators pass over them.
 
 use event::{Record, RecordKind};
 
