@@ -29,6 +29,17 @@ pub enum CallRecords {
     References,
 }
 
+impl CallRecords {
+    /// The most words that the record of a transfer has.
+    pub(crate) fn words_max(self) -> u64 {
+        match self {
+            CallRecords::None => 0,
+            CallRecords::Instructions => 2,
+            CallRecords::References => 3,
+        }
+    }
+}
+
 /// The size code of a word that begins a call's record.
 pub(crate) const CALL: u32 = 1;
 /// The size code of a word that begins a jump's record.

@@ -94,7 +94,13 @@ pub(crate) fn run_instrumented(
     let stream = bounded(options.stream);
     // A tool knows its blocks by numbers that they got while the program ran.
     let of_images = if instrumenter.is_some() { BlocksOfImages::Apart } else { BlocksOfImages::Merged };
-    let consumer = Consumer::new(observer, (&stream, of_images), blocks.clone(), started, evidence.clone());
+    let consumer = Consumer::new(
+        observer,
+        (&stream, options.calls, of_images),
+        blocks.clone(),
+        started,
+        evidence.clone(),
+    );
     let binding = Binding::new(pid);
     let elsewhere = binding.observer();
     let _end = EndOfProgram(Handle::open(pid));

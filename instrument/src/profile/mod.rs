@@ -5,6 +5,7 @@ mod known_blocks;
 
 pub(crate) use joined::{BlocksOfImages, JoinedProfile};
 
+use crate::call::CallRecords;
 use crate::evidence::Forgery;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -145,13 +146,11 @@ impl Profile {
 }
 
 /// Whether more plain references were `recorded` than the blocks that ran can have made: one for
-/// each load, store and hint of data, and one for each instruction line. Blocks that were left in
-/// the middle count as complete.
-pub(crate) fn too_many(profile: &Profile, recorded: u64) -> Option<Forgery> {
+/// each load, store and hint of data, one for each instruction line, and the words of a recorded
+/// call. Blocks that were left in the middle count as complete.
+pub(crate) fn too_many(profile: &Profile, calls: CallRecords, recorded: u64) -> Option<Forgery> {
     const LINE_BYTES_MIN: u32 = 16;
     const FREE: u64 = 1 << 16;
-    // A call is recorded by three words.
-    const WORDS_OF_CALL: u64 = 3;
     let hints = profile.sites.iter().map(|site| profile.blocks[site.block as usize].executions);
     let of_block = |block: &Block| {
         let instructions = &profile.instructions[block.first as usize..(block.first + block.count) as usize];
@@ -160,7 +159,7 @@ pub(crate) fn too_many(profile: &Profile, recorded: u64) -> Option<Forgery> {
             .map(|instruction| u64::from(instruction.loads) + u64::from(instruction.stores))
             .sum();
         let lines = u64::from(block.len / LINE_BYTES_MIN + 2) * 2;
-        block.executions.saturating_mul(data + lines + WORDS_OF_CALL)
+        block.executions.saturating_mul(data + lines + calls.words_max())
     };
     let made = hints.chain(profile.blocks.iter().map(of_block)).fold(FREE, u64::saturating_add);
     (recorded > made).then_some(Forgery::References(recorded, made))

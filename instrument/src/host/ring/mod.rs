@@ -19,7 +19,7 @@
 
 pub(crate) mod screen;
 
-use crate::call::Ticks;
+use crate::call::{CallRecords, Ticks};
 use crate::evidence::{Evidence, Forgery};
 use crate::mark::{Deed, PartCounts};
 use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress};
@@ -88,6 +88,8 @@ pub(crate) struct Consumer<'o> {
     layout: StateLayout,
     /// Whether the run counts how often blocks run.
     counts_blocks: bool,
+    /// Whether calls are recorded.
+    calls: CallRecords,
     living: HashMap<u32, ImageTotals>,
     ended: JoinedProfile,
     evidence: Evidence,
@@ -106,7 +108,7 @@ impl<'o> Consumer<'o> {
     /// The consumer of a run that began at `started`; `blocks` is the number of translated blocks.
     pub(crate) fn new(
         observer: &'o mut dyn Observer,
-        (stream, of_images): (&Stream, BlocksOfImages),
+        (stream, calls, of_images): (&Stream, CallRecords, BlocksOfImages),
         blocks: Arc<AtomicUsize>,
         started: Instant,
         evidence: Evidence,
@@ -116,6 +118,7 @@ impl<'o> Consumer<'o> {
             observer,
             layout: crate::code::state_area::state_layout(),
             counts_blocks: *stream != Stream::Nothing,
+            calls,
             living: HashMap::new(),
             ended: JoinedProfile::new(of_images),
             evidence,
@@ -176,7 +179,9 @@ impl<'o> Consumer<'o> {
     /// the profile of the run.
     fn image_ended(&mut self, number: u32, (mut profile, parts): (Profile, Vec<PartCounts>)) {
         let ImageTotals { tally, plain } = self.living.remove(&number).unwrap_or_default();
-        if let Some(forgery) = self.counts_blocks.then(|| profile::too_many(&profile, plain)).flatten() {
+        if let Some(forgery) =
+            self.counts_blocks.then(|| profile::too_many(&profile, self.calls, plain)).flatten()
+        {
             return self.evidence.note(forgery);
         }
         profile::complete(&mut profile, tally);
