@@ -19,8 +19,9 @@ extern "C" {
 pub(crate) fn run_copied(job: impl FnOnce() -> i32) -> Result<i32, Error> {
     // What was written and not yet put out would be put out twice.
     std::io::stdout().flush()?;
-    // SAFETY: no thread of this process but this one holds locks: the runner starts none, and what
-    // a benchmark starts, it starts in its own copy.
+    // SAFETY: no other thread holds a lock that the copy would wait for: `main`'s thread waits for
+    // this one to end, the runner starts no third one, and what a benchmark starts, it starts in
+    // its own copy.
     let pid = unsafe { fork() };
     match pid {
         -1 => Err(Error::last_os_error()),

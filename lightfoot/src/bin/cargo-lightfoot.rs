@@ -1,4 +1,4 @@
-//! `cargo lightfoot …`: the same as `lightfoot …`, for those who look for it in cargo.
+//! Lets cargo run `lightfoot …` as `cargo lightfoot …`, for those who look for it there.
 //!
 //! Cargo runs this program with its own name as the first word. It becomes the `lightfoot` beside
 //! it, which is installed with it.

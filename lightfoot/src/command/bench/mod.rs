@@ -75,7 +75,7 @@ pub(super) fn run(options: &Bench) -> Result<u8> {
         check_way(&results, (name, base))?;
     }
     for name in &skipped {
-        eprintln!("warning: {name} is no program of crate lightfoot-bench: its benchmarks are left out");
+        present::tell!("warning: {name} is no program of crate lightfoot-bench: its benchmarks are left out");
     }
     let argument = machine.as_ref().map(|machine| &*machine.argument);
     let Work { rows, failed } = work::count(&listed, options, argument)?;

@@ -64,7 +64,7 @@ pub(super) fn count(
         work.add(program, names, &own)?;
     }
     for warning in warnings {
-        eprintln!("warning: {warning}");
+        present::tell!("warning: {warning}");
     }
     Ok(work)
 }
@@ -82,10 +82,13 @@ fn run_all<T: Sync>(
     let next = AtomicUsize::new(0);
     let answers: Vec<Mutex<Option<Result<Answer>>>> = tasks.iter().map(|_| Mutex::new(None)).collect();
     let work = || {
-        while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+        let take = || {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            tasks.get(index).zip(answers.get(index))
+        };
+        while let Some((task, slot)) = take() {
             let answer = run(task);
-            let index = tasks.iter().position(|other| std::ptr::eq(other, task)).unwrap_or(0);
-            *answers[index].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(answer);
+            *slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(answer);
         }
     };
     std::thread::scope(|scope| {

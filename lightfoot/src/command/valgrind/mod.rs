@@ -49,7 +49,7 @@ pub fn valgrind(words: &[OsString]) -> u8 {
     match answered(words) {
         Ok(status) => status,
         Err(error) => {
-            eprintln!("valgrind: {error:#}");
+            present::tell!("valgrind: {error:#}");
             // Valgrind's own failures have status 1, but that of a missing program.
             match of_error(&error) {
                 NOT_FOUND => NOT_FOUND,
