@@ -19,8 +19,8 @@ impl Host<'_> {
         let Some(leaves) = &self.shown.leaves else { return };
         let is_host = matches!(leaves, Leaves::Host);
         let [.., abilities] = leaves.answer(1, 0);
-        let hides_vdso = self.shown.repeats() || self.shown.is_valgrinds();
         let is_valgrinds = self.shown.is_valgrinds();
+        let hides_vdso = self.shown.repeats() || is_valgrinds;
         let Some(registers) = ptrace::registers(pid) else { return };
         let Some(mut block) = StartBlock::read(pid, registers.rsp) else { return };
         block.change(|key| match key {
