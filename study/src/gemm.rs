@@ -11,11 +11,10 @@
 use crate::host::dated;
 use crate::journal::Journal;
 use crate::options::{Effort, Options};
-use crate::outcome::Outcome;
-use anyhow::{Context, Result};
+use crate::outcome::{write_files, Outcome};
+use anyhow::Result;
 use matrix::race::{contestants, Contest, Number};
 use present::date;
-use present::output::replace;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -77,19 +76,12 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
         rows,
     };
     let page = page(&findings);
-    std::fs::create_dir_all(&options.folder)
-        .with_context(|| format!("cannot make {}", options.folder.display()))?;
     let files = [
-        ("md", page.clone()),
-        ("json", serde_json::to_string_pretty(&findings)? + "\n"),
-        ("csv", csv(&findings)),
+        (".md", page.clone()),
+        (".json", serde_json::to_string_pretty(&findings)? + "\n"),
+        (".csv", csv(&findings)),
     ];
-    let mut paths = Vec::new();
-    for (extension, text) in files {
-        let path = options.folder.join(format!("gemm-{}.{extension}", dated(&findings.date)));
-        replace(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-        paths.push(path);
-    }
+    let paths = write_files(&options.folder, &format!("gemm-{}", dated(&findings.date)), files)?;
     journal.finish()?;
     // The paper's own sentences are those of `tiling`; this race is with libraries that came after
     // it.

@@ -4,11 +4,12 @@
 //! A sentence that does not hold is a finding, not an error: machines and compilers have changed
 //! since the papers. What could not be measured is neither.
 
-use anyhow::Result;
-use present::output::print;
+use anyhow::{Context, Result};
+use present::output::{print, replace};
 use serde::Serialize;
-use std::fmt::Write;
-use std::path::PathBuf;
+use std::fmt::{Display, Write};
+use std::fs::create_dir_all;
+use std::path::{Path, PathBuf};
 
 /// What this machine answers to a sentence of a paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -99,6 +100,26 @@ pub(crate) fn by_size(points: &[(String, Option<bool>)]) -> (Verdict, String) {
         _ => format!("fails at {}; holds elsewhere from {whole}", failing.join(", ")),
     };
     (Verdict::Fails, extent)
+}
+
+/// Writes files with these ends of their names into a folder, which is made if it is missing; gives
+/// their paths, in this order. Each file gets its name when it is complete.
+///
+/// # Errors
+/// When the folder cannot be made, or a file cannot be written.
+pub(crate) fn write_files(
+    folder: &Path,
+    stem: &str,
+    files: impl IntoIterator<Item = (impl Display, String)>,
+) -> Result<Vec<PathBuf>> {
+    create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let mut paths = Vec::new();
+    for (end, text) in files {
+        let path = folder.join(format!("{stem}{end}"));
+        replace(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        paths.push(path);
+    }
+    Ok(paths)
 }
 
 /// The claims as a page shows them: a table of verdicts, then what was measured for each sentence.

@@ -3,9 +3,9 @@
 use super::experiment::COMMAND;
 use super::findings::{families, Findings, Predictor, Quality, Row, APART, BAR, ESTIMATE, PREDICTORS};
 use crate::host::dated;
-use anyhow::{Context, Result};
+use crate::outcome::write_files;
+use anyhow::Result;
 use plot::scatter::{scatter, Cloud, Scatter};
-use present::output;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -17,18 +17,12 @@ pub(super) fn write(findings: &Findings, folder: &Path) -> Result<(Vec<PathBuf>,
     let stem = format!("cycles-{}", dated(&findings.date));
     let page = page(findings) + &format!("\n![Estimated and measured times]({stem}.svg)\n");
     let files = [
-        ("md", page.clone()),
-        ("json", serde_json::to_string(findings)? + "\n"),
-        ("csv", csv(findings)),
-        ("svg", plot(findings)),
+        (".md", page.clone()),
+        (".json", serde_json::to_string(findings)? + "\n"),
+        (".csv", csv(findings)),
+        (".svg", plot(findings)),
     ];
-    let mut paths = Vec::new();
-    for (extension, text) in files {
-        let path = folder.join(format!("{stem}.{extension}"));
-        output::replace(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-        paths.push(path);
-    }
-    Ok((paths, page))
+    Ok((write_files(folder, &stem, files)?, page))
 }
 
 fn page(findings: &Findings) -> String {

@@ -3,30 +3,24 @@
 use super::contender::{CACHE, CACHEGRIND, CACHEGRIND_SIM, CONTENDERS, COUNT, NATIVE};
 use super::result::{Exactness, Figure, Findings, ProgramFindings};
 use crate::host::dated;
-use anyhow::{Context, Result};
+use crate::outcome::write_files;
+use anyhow::Result;
 use plot::bars::{bars, Bars, Group};
+use present::csv;
 use present::number::grouped;
-use present::{csv, output};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Writes all of them; gives their paths.
 pub(super) fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let stem = format!("instrument-{}", dated(&findings.date));
     let files = [
-        ("md", markdown(findings, &stem)),
-        ("json", serde_json::to_string_pretty(findings)? + "\n"),
-        ("csv", table(findings)),
-        ("svg", plot(findings)),
+        (".md", markdown(findings, &stem)),
+        (".json", serde_json::to_string_pretty(findings)? + "\n"),
+        (".csv", table(findings)),
+        (".svg", plot(findings)),
     ];
-    let mut paths = Vec::new();
-    for (extension, text) in files {
-        let path = folder.join(format!("{stem}.{extension}"));
-        output::replace(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-        paths.push(path);
-    }
-    Ok(paths)
+    write_files(folder, &stem, files)
 }
 
 /// The page.

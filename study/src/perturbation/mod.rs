@@ -30,15 +30,13 @@ use crate::host::dated;
 use crate::journal::Journal;
 use crate::layout::paddings;
 use crate::options::Options;
-use crate::outcome::Outcome;
+use crate::outcome::{write_files, Outcome};
 use crate::workshop::{workshop, Workshop};
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use experiment::curve;
 use extent::Extent;
 use findings::{Curve, Findings, Power};
 use present::date;
-use present::output::replace;
-use std::path::PathBuf;
 use subject::{Bench, Subject, SUBJECTS};
 use trace::{traces, Run};
 
@@ -121,12 +119,7 @@ fn write(options: &Options, findings: &Findings) -> Result<Outcome> {
     files.push((format!("{stem}.csv"), page::csv(findings)));
     let json = serde_json::to_string_pretty(&page::json(findings))? + "\n";
     files.push((format!("{stem}.json"), json));
-    let mut written: Vec<PathBuf> = Vec::new();
-    for (name, contents) in files {
-        let path = options.folder.join(name);
-        replace(&path, contents).with_context(|| format!("cannot write {}", path.display()))?;
-        written.push(path);
-    }
+    let mut written = write_files(&options.folder, "", files)?;
     written.reverse();
     Ok(Outcome { summary: text, claims, files: written })
 }

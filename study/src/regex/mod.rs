@@ -25,7 +25,7 @@ pub use matches::{matches, Matches};
 use crate::host::{dated, host};
 use crate::journal::Journal;
 use crate::options::{Effort, Options};
-use crate::outcome::Outcome;
+use crate::outcome::{write_files, Outcome};
 use crate::workshop::workshop;
 use analysis::Analysis;
 use anyhow::{Context, Result};
@@ -33,7 +33,6 @@ use contender::{Programs, CONTENDERS};
 use family::{Family, FAMILIES};
 use findings::{Findings, Row};
 use present::date;
-use present::output::replace;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -144,18 +143,11 @@ impl Texts {
 }
 
 fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut files = vec![
         (String::from(".md"), page::text(findings)),
         (String::from(".json"), serde_json::to_string_pretty(findings)? + "\n"),
         (String::from(".csv"), page::csv(findings)),
     ];
     files.extend(page::plots(findings).into_iter().map(|(name, plot)| (format!("-{name}.svg"), plot)));
-    let mut paths = Vec::new();
-    for (end, content) in files {
-        let path = folder.join(format!("regex-{}{end}", dated(&findings.date)));
-        replace(&path, &content).with_context(|| format!("cannot write {}", path.display()))?;
-        paths.push(path);
-    }
-    Ok(paths)
+    write_files(folder, &format!("regex-{}", dated(&findings.date)), files)
 }

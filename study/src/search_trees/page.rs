@@ -6,18 +6,16 @@ use super::findings::Findings;
 use super::simulated::{BLOCKS_BYTES, MACHINES, SIMULATED};
 use super::structure::Structural;
 use crate::host::dated;
-use crate::outcome::table;
+use crate::outcome::{table, write_files};
 use anyhow::{Context, Result};
 use contenders::IndexFigures;
 use plot::lines::{lines, Axis, Lines, Series};
 use present::csv::field;
-use present::output::replace;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Writes all files; returns where they are.
 pub(super) fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let stem = format!("search-trees-{}", dated(&findings.date));
     let mut files = vec![
         (format!("{stem}.md"), page(findings, &stem)),
@@ -28,13 +26,7 @@ pub(super) fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> 
     ];
     files
         .extend(plots(findings).into_iter().map(|(name, plot)| (format!("{stem}-{name}.svg"), lines(&plot))));
-    let mut paths = Vec::new();
-    for (name, text) in files {
-        let path = folder.join(name);
-        replace(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-        paths.push(path);
-    }
-    Ok(paths)
+    write_files(folder, "", files)
 }
 
 /// The paper's sentences and the index's figures, for the terminal.

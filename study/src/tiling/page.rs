@@ -6,11 +6,11 @@ use super::plots::plots;
 use super::variant::{MODERATE, NEXT_LINE, ONE, STRIDE, TWO, VARIANTS};
 use crate::host::dated;
 use crate::outcome::table as table_of_claims;
+use crate::outcome::write_files;
 use crate::tile::simulation::Missed;
 use crate::tile::POWERS;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use present::number::grouped;
-use present::output;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,6 @@ const MISSES: [(usize, &str, Column); 3] = [
 
 /// Writes all of them; gives their paths.
 pub(super) fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let stem = format!("tiling-{}", dated(&findings.date));
     let mut files = vec![
         (format!("{stem}.json"), serde_json::to_string_pretty(findings)? + "\n"),
@@ -37,13 +36,7 @@ pub(super) fn write(findings: &Findings, folder: &Path) -> Result<Vec<PathBuf>> 
         files.push((format!("{stem}-{name}.svg"), text));
     }
     files.push((format!("{stem}.md"), page));
-    let mut paths = Vec::new();
-    for (name, text) in files {
-        let path = folder.join(name);
-        output::replace(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-        paths.push(path);
-    }
-    Ok(paths)
+    write_files(folder, "", files)
 }
 
 /// The page without the plots.

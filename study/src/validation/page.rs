@@ -5,8 +5,8 @@ use super::plots::plots;
 use super::points::{Point, LINK_NAMES, PRODUCT};
 use super::processor::{Processor, BLOCK, CACHEGRIND, DESCRIBED, FETCHING, MODELS, PROCESSORS};
 use crate::host::{dated, host};
-use anyhow::{Context, Result};
-use present::output;
+use crate::outcome::write_files;
+use anyhow::Result;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -27,13 +27,7 @@ pub(super) fn write(findings: &Findings, folder: &Path) -> Result<(Vec<PathBuf>,
         files.push((format!("{stem}-{name}.svg"), svg));
     }
     files.push((format!("{stem}.md"), page.clone()));
-    let mut paths = Vec::new();
-    for (name, text) in files {
-        let path = folder.join(name);
-        output::replace(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-        paths.push(path);
-    }
-    Ok((paths, page))
+    Ok((write_files(folder, "", files)?, page))
 }
 
 fn page(findings: &Findings) -> Result<String> {
