@@ -15,6 +15,9 @@
 
 /// Most frames that are searched for a return's slot.
 const FRAMES_SEARCHED: usize = 4096;
+/// Most calls that are open at a time; with one more all of them are closed. A stack of 8 MB holds
+/// half as many. Whoever writes false records into the ring thus takes no more memory than this.
+const FRAMES_MAX: usize = 1 << 20;
 /// Frames that lie further below a call belong to another stack.
 const STACK_BYTES_MAX: i32 = 64 << 20;
 
@@ -218,6 +221,9 @@ impl<const N: usize> ShadowStack<N> {
 
     #[inline]
     fn open(&mut self, slot: u32, known: Known, now: &Costs<N>, collects: Collects) {
+        if self.frames.len() >= FRAMES_MAX {
+            self.clear(now);
+        }
         let open = at(&mut self.open, known.function, 0);
         let is_outermost = *open == 0;
         *open += 1;
@@ -225,6 +231,12 @@ impl<const N: usize> ShadowStack<N> {
         edge.calls += 1;
         edge.collected += u64::from(collects == Collects::Yes);
         self.frames.push(Frame { slot, known, is_outermost, is_counted: true, collects, from: *now });
+    }
+
+    /// How many calls are open.
+    #[cfg(test)]
+    pub(super) fn depth(&self) -> usize {
+        self.frames.len()
     }
 
     #[inline]

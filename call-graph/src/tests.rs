@@ -143,3 +143,19 @@ fn another_stack_closes_nothing() {
     stack.give_back(TOP - 8, &[6]);
     assert_eq!(counted(&mut stack, 6), BTreeMap::from([(1, (1, 6)), (2, (1, 3))]));
 }
+
+#[test]
+fn open_calls_are_bounded() {
+    let mut stack = ShadowStack::<1>::new();
+    let known = Known { edge: 0, function: 0, kind: CalleeKind::Function };
+    let calls = (1 << 20) + 5;
+    for call in 0..calls {
+        stack.call(0xf000_0000 - 16 * call, known, &[u64::from(call)], Collects::Yes);
+    }
+    assert_eq!(stack.depth(), 5);
+    stack.clear(&[u64::from(calls)]);
+    let edges = stack.take(&[u64::from(calls)]);
+    // The costs of a recursion are those of its outermost call: up to where all were closed, and
+    // from there on.
+    assert_eq!((edges[0].calls, edges[0].costs), (u64::from(calls), [u64::from(calls)]));
+}
