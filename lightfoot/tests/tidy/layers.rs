@@ -123,7 +123,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "collector plan",
             "counter perturb",
             "chase trace",
-            "align error lib random rank",
+            "align error lib phase random rank",
         ],
     ),
     (
