@@ -26,7 +26,7 @@ use serde::Serialize;
 pub use shape::{DiffFormat, DoctorFormat, Format};
 use std::ffi::OsString;
 use std::path::PathBuf;
-pub use traces::{Align, FailOn, Perturb, Plan, Trace, TraceCollector, TraceEngine, TraceFormat};
+pub use traces::{Align, FailOn, Perturb, Plan, Trace, TraceBy, TraceCollector, TraceEngine, TraceFormat};
 
 /// Measures how programs use the memory hierarchy without disturbing them.
 #[derive(Debug, Parser)]

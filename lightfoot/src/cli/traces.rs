@@ -29,6 +29,10 @@ pub struct Trace {
     /// What reads the counters of a native run
     #[arg(long, value_enum, default_value_t = TraceCollector::Host)]
     pub collector: TraceCollector,
+    /// Tell records apart by more than metrics: function, the instructions of each function (under
+    /// the engine: simulated or jit)
+    #[arg(long, value_enum, value_name = "KEY")]
+    pub by: Option<TraceBy>,
     /// Placement of software counters: packed, line, page, or seed:N
     #[arg(long, value_name = "LAYOUT", default_value = "packed", value_parser = layout)]
     pub layout: measure::trace::Layout,
@@ -70,6 +74,13 @@ pub enum TraceFormat {
     Json,
     /// Counter tracks for the Firefox Profiler
     Firefox,
+}
+
+/// What records tell apart, besides metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceBy {
+    /// The instructions of each function
+    Function,
 }
 
 /// Ways to run and count a program that is traced.

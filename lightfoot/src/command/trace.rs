@@ -1,10 +1,10 @@
 //! `lightfoot trace`: runs a program and records metrics at a regular interval.
 
-use crate::cli::{Trace, TraceEngine};
+use crate::cli::{Trace, TraceBy, TraceEngine};
 use crate::run::hierarchy::Hierarchy;
 use crate::trace::format::write;
 use crate::trace::metric::Spec;
-use crate::trace::{self, Noise, Request};
+use crate::trace::{self, By, Noise, Request};
 use anyhow::Result;
 use instrument::{Aslr, Command};
 use measure::trace::{decode, Trace as Recorded, Unit};
@@ -72,6 +72,7 @@ fn request(options: &Trace) -> Result<Request> {
         command: Command { program: options.program[0].clone(), arguments: options.program[1..].to_vec() },
         interval: options.every,
         engine: engine(options).into(),
+        by: options.by.map_or(By::Metric, |TraceBy::Function| By::Function),
         hardware: names(&options.hardware),
         software: Spec::list(options.software.as_deref().unwrap_or_default())?,
         uncharged: Spec::list(options.uncharged.as_deref().unwrap_or_default())?,

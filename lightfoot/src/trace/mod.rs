@@ -36,5 +36,5 @@ mod summed;
 pub mod target;
 
 pub use noise::Noise;
-pub use request::{Collector, Engine, Request};
+pub use request::{By, Collector, Engine, Request};
 pub use runner::run;

@@ -64,7 +64,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "present",
         &[
-            "output",
+            "output page",
             "completion manual terminal",
             "csv date exit help lib number policy progress temporary",
         ],
@@ -78,7 +78,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "plot",
         &[
-            "bars curves heat_map lines panels scatter tiles",
+            "bars curves flame heat_map lines panels scatter tiles timeline",
             "lib svg",
         ],
     ),
