@@ -18,7 +18,7 @@ pub const PROGRAM: &str = "lightfoot";
 pub const SUBJECTS: &[(&str, &[&str])] = &[
     ("Measure", &["count", "cache", "valgrind", "tool", "instrument", "new-tool"]),
     ("Compare", &["bench", "diff"]),
-    ("Traces", &["trace", "align", "perturb", "plan"]),
+    ("Traces", &["trace", "show", "align", "perturb", "plan"]),
     ("Kernels", &["grep", "index", "tile"]),
     ("Papers", &["study"]),
     ("This machine", &["doctor", "machines", "completions", "man", "help"]),

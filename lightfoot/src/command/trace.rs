@@ -57,9 +57,7 @@ fn record(request: &Request, write: impl FnOnce(&Recorded) -> Result<()>) -> Res
 /// The path of the partial file; `None` for a device, beside which no file can be created.
 fn partial(destination: &Destination) -> Option<PathBuf> {
     let Destination::File(path) = destination else { return None };
-    let mut name = path.clone().into_os_string();
-    name.push(".partial");
-    Some(name.into())
+    Some(trace::partial::partial(path))
 }
 
 fn request(options: &Trace) -> Result<Request> {

@@ -18,6 +18,13 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_millis(250);
 const BUFFER_BYTES: usize = 1 << 16;
 
+/// The partial file of the trace at `path`.
+pub fn partial(path: &Path) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push(".partial");
+    name.into()
+}
+
 /// The partial trace file of a run; without a path nothing is written.
 #[derive(Debug, Default)]
 pub(super) struct Partial {
