@@ -503,6 +503,8 @@ pub enum Shape {
     /// A profile for pprof and what reads its format, by calling context; takes about five times
     /// as long
     Pprof,
+    /// A flame graph (SVG) by the column that sorts the report; takes about five times as long
+    Flamegraph,
     /// One page that opens offline: time, functions, source, call tree; takes about five times as
     /// long
     Html,
@@ -526,7 +528,7 @@ impl Shape {
 
     /// Whether it shows calling contexts and nothing else.
     pub fn is_of_contexts(self) -> bool {
-        matches!(self, Shape::Firefox | Shape::Speedscope | Shape::Pprof)
+        matches!(self, Shape::Firefox | Shape::Speedscope | Shape::Pprof | Shape::Flamegraph)
     }
 }
 
