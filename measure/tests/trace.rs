@@ -1,7 +1,8 @@
 //! The trace file: round trips, cuts at every byte, forgeries, and the checker.
 
 use lightfoot_measure::trace::{
-    check, decode, End, Functions, Header, Interval, Metric, Record, Share, Source, Trace, Unit, Value, Writer,
+    check, decode, End, Functions, Header, Interval, Metric, Record, Share, Source, Trace, Unit, Value,
+    Writer,
 };
 use proptest::prelude::*;
 
@@ -52,7 +53,10 @@ fn trace() -> impl Strategy<Value = Trace> {
             move |(records, end, functions)| Trace {
                 functions: functions.map(|(names, mut rows)| {
                     rows.truncate(records.len());
-                    Functions { names: (0..names).map(|name| format!("f{name}")).collect(), instructions: rows }
+                    Functions {
+                        names: (0..names).map(|name| format!("f{name}")).collect(),
+                        instructions: rows,
+                    }
                 }),
                 header: header(metrics),
                 records,

@@ -20,12 +20,20 @@ pub fn show(report: &Report, detail: &Detail) -> String {
     let none = Calls::default();
     let calls = detail.calls.as_ref().unwrap_or(&none);
     let costs = inclusive(report, calls);
-    let mut below: Vec<Vec<usize>> = vec![Vec::new(); calls.contexts.len()];
-    // The root is its own parent.
-    for (node, context) in calls.contexts.iter().enumerate().skip(1).filter(|(node, _)| costs[*node] > 0) {
-        below[context.parent as usize].push(node);
+    // Contexts in the order of their names, so that those of one caller are, too.
+    let name = |node: usize| detail.functions[calls.contexts[node].function as usize].name.as_str();
+    let mut names: Vec<&str> = (1..calls.contexts.len()).map(name).collect();
+    names.sort_unstable();
+    let mut order: Vec<(u64, usize)> = Vec::new();
+    for node in (1..calls.contexts.len()).filter(|node| costs[*node] > 0) {
+        order.push((names.partition_point(|other| *other < name(node)) as u64, node));
     }
-    let name = |node: usize| printable(&detail.functions[calls.contexts[node].function as usize].name);
+    order.sort_unstable();
+    let mut below: Vec<Vec<usize>> = vec![Vec::new(); calls.contexts.len()];
+    for (_, node) in order {
+        below[calls.contexts[node].parent as usize].push(node);
+    }
+    let name = |node: usize| printable(name(node));
     let tree = Tree { below: &below, costs: &costs, name: &name };
     let first = below.first().map(|roots| tree.calls(roots, 1)).unwrap_or_default();
     let whole = first.iter().map(|call| call.inclusive).sum();
@@ -66,9 +74,7 @@ impl Tree<'_> {
             inclusive: self.costs[*node],
             calls: if depth < DEPTH_MAX { self.calls(&self.below[*node], depth + 1) } else { Vec::new() },
         };
-        let mut calls: Vec<Call> = nodes.iter().map(call).collect();
-        calls.sort_by(|one, other| one.name.cmp(&other.name));
-        calls
+        nodes.iter().map(call).collect()
     }
 }
 

@@ -133,9 +133,10 @@ fn scaled(series: &[f64]) -> Option<Vec<f64>> {
     let count = series.len() as f64;
     let mean = series.iter().sum::<f64>() / count;
     let deviation = (series.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
-    let mut steps: Vec<f64> = series.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-    steps.sort_by(f64::total_cmp);
-    let step = steps.get(steps.len() / 2).copied().unwrap_or(0.0);
+    // Distances are no less than 0, so their bits are in their order.
+    let mut steps: Vec<u64> = series.windows(2).map(|pair| (pair[1] - pair[0]).abs().to_bits()).collect();
+    steps.sort_unstable();
+    let step = steps.get(steps.len() / 2).map_or(0.0, |bits| f64::from_bits(*bits));
     let noise = (step / (0.6745 * std::f64::consts::SQRT_2)).max(0.1 * deviation).max(0.01 * mean.abs());
     let is_varied = deviation > 1e-9 * mean.abs() && noise.is_finite() && noise > 0.0;
     is_varied.then(|| series.iter().map(|value| (value - mean) / noise).collect())

@@ -12,11 +12,13 @@ pub(super) const ORDER: [(Verdict, &str); 3] = [
 
 /// The comparisons with a verdict, the largest difference first.
 pub(super) fn with(report: &Report, verdict: Verdict) -> Vec<&Comparison> {
-    let mut found: Vec<&Comparison> =
-        report.comparisons.iter().filter(|comparison| comparison.verdict == verdict).collect();
-    let size = |comparison: &Comparison| comparison.difference().map_or(0.0, f64::abs);
-    found.sort_by(|one, other| size(other).total_cmp(&size(one)));
-    found
+    // A size is no less than 0, so its bits are in its order.
+    let size = |comparison: &Comparison| comparison.difference().map_or(0, |change| change.abs().to_bits());
+    let keyed = report.comparisons.iter().enumerate().filter(|(_, comparison)| comparison.verdict == verdict);
+    let mut order: Vec<(u64, usize)> = Vec::new();
+    keyed.for_each(|(at, comparison)| order.push((u64::MAX - size(comparison), at)));
+    order.sort_unstable();
+    order.into_iter().map(|(_, at)| &report.comparisons[at]).collect()
 }
 
 /// What was compared, in a word.

@@ -12,21 +12,11 @@ use measure::trace::{Trace, Unit};
 use present::exit::{Failure, USAGE};
 use present::output::{print, Destination};
 use present::terminal::Page;
-use serde::Serialize;
 use std::ops::Range;
 use std::path::Path;
 
 /// Rows of a table, unless --every says how many records a row joins.
 const ROWS: usize = 40;
-
-/// The trace as JSON has it: its file's fields, and phases.
-#[derive(Serialize)]
-struct Answer<'a> {
-    schema: u32,
-    #[serde(flatten)]
-    trace: &'a Trace,
-    phases: &'a [crate::trace::show::Phase],
-}
 
 pub(super) fn run(options: &Show) -> Result<u8> {
     if options.follow {
@@ -42,8 +32,10 @@ pub(super) fn run(options: &Show) -> Result<u8> {
         }
         ShowFormat::Csv => String::from_utf8(write(&exact(options, &shown.trace), TraceFormat::Csv)?)?,
         ShowFormat::Json => {
-            let trace = &exact(options, &shown.trace);
-            serde_json::to_string(&Answer { schema: 1, trace, phases: &shown.phases })? + "\n"
+            // The fields of the trace, with one more.
+            let mut out = String::from_utf8(write(&exact(options, &shown.trace), TraceFormat::Json)?)?;
+            out.truncate(out.len() - 1);
+            out + &format!(",\"phases\":{}}}\n", serde_json::to_string(&shown.phases)?)
         }
         _ if options.top.is_some() => {
             return refuse("--top picks rows: it is for --format table, csv and json".into());

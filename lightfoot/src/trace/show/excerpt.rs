@@ -87,14 +87,9 @@ pub fn joined(trace: &Trace, every: usize) -> Trace {
     out.header.interval.length = trace.header.interval.length.saturating_mul(every as u64);
     out.functions = trace.functions.as_ref().map(|functions| Functions {
         names: functions.names.clone(),
-        instructions: starts.map(|at| by_number(summed(functions, part(at)))).collect(),
+        instructions: starts.map(|at| summed(functions, part(at))).collect(),
     });
     out
-}
-
-fn by_number(mut row: Vec<(u32, u64)>) -> Vec<(u32, u64)> {
-    row.sort_unstable();
-    row
 }
 
 /// One record for several that follow each other.
@@ -125,14 +120,18 @@ fn both(one: &Value, other: &Value) -> Value {
 
 /// The `count` records with the most of the first metric, the most first.
 pub fn largest(trace: &Trace, count: usize) -> Trace {
-    let weight = |record: &Record| record.values.first().and_then(Value::scaled).unwrap_or(-1.0);
-    let mut order: Vec<usize> = (0..trace.records.len()).collect();
-    order.sort_by(|&one, &other| weight(&trace.records[other]).total_cmp(&weight(&trace.records[one])));
+    // A value is no less than 0, so its bits are in its order; what was not counted is the least.
+    let weight = |record: &Record| {
+        record.values.first().and_then(Value::scaled).map_or(0, |value| 1 + value.to_bits())
+    };
+    let keyed = trace.records.iter().enumerate().map(|(at, record)| (u64::MAX - weight(record), at));
+    let mut order: Vec<(u64, usize)> = keyed.collect();
+    order.sort_unstable();
     order.truncate(count);
-    let mut out =
-        Trace { records: order.iter().map(|&at| trace.records[at].clone()).collect(), ..trace.clone() };
+    let mut out = Trace { records: Vec::new(), ..trace.clone() };
+    order.iter().for_each(|(_, at)| out.records.push(trace.records[*at].clone()));
     if let Some(functions) = &mut out.functions {
-        let row = |&at: &usize| functions.instructions.get(at).cloned().unwrap_or_default();
+        let row = |&(_, at): &(u64, usize)| functions.instructions.get(at).cloned().unwrap_or_default();
         functions.instructions = order.iter().map(row).collect();
     }
     out

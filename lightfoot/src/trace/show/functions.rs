@@ -2,7 +2,6 @@
 
 use measure::trace::{Functions, Trace};
 use serde::Serialize;
-use std::cmp::Reverse;
 use std::ops::Range;
 
 /// Functions that a phase lists.
@@ -23,26 +22,51 @@ pub struct Top {
 /// were not counted.
 pub(super) fn top(trace: &Trace, records: Range<usize>) -> Vec<Top> {
     let Some(functions) = &trace.functions else { return Vec::new() };
-    let mut sums = summed(functions, records);
+    let sums = summed(functions, records);
     let whole: u64 = sums.iter().map(|(_, instructions)| instructions).sum();
-    sums.truncate(LISTED);
     let top = |(function, instructions): (u32, u64)| Top {
         name: functions.names[function as usize].clone(),
         instructions,
         share: instructions as f64 / whole.max(1) as f64,
     };
-    sums.into_iter().map(top).collect()
+    most(sums, LISTED).into_iter().map(top).collect()
 }
 
-/// Instructions by function in these records, the most first.
+/// The `count` functions with the most instructions, the most first; of equal ones the first.
+pub(super) fn most(mut sums: Vec<(u32, u64)>, count: usize) -> Vec<(u32, u64)> {
+    let mut found = Vec::new();
+    while found.len() < count && !sums.is_empty() {
+        let mut at = 0;
+        for (index, sum) in sums.iter().enumerate() {
+            at = if sum.1 > sums[at].1 { index } else { at };
+        }
+        found.push(sums.remove(at));
+    }
+    found
+}
+
+/// Instructions by function in these records, by number.
 pub(super) fn summed(functions: &Functions, records: Range<usize>) -> Vec<(u32, u64)> {
     let mut sums = vec![0_u64; functions.names.len()];
     let end = records.end.min(functions.instructions.len());
     for (function, instructions) in functions.instructions[records.start.min(end)..end].iter().flatten() {
         sums[*function as usize] = sums[*function as usize].saturating_add(*instructions);
     }
-    let ran = sums.into_iter().enumerate().filter(|(_, sum)| *sum > 0);
-    let mut sums: Vec<(u32, u64)> = ran.map(|(function, sum)| (function as u32, sum)).collect();
-    sums.sort_by_key(|(function, sum)| (Reverse(*sum), *function));
-    sums
+    let mut ran = Vec::new();
+    for (function, sum) in sums.into_iter().enumerate().filter(|(_, sum)| *sum > 0) {
+        ran.push((function as u32, sum));
+    }
+    ran
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_come_first() {
+        let sums = vec![(0, 5), (3, 9), (4, 9), (7, 1)];
+        assert_eq!(most(sums.clone(), 3), [(3, 9), (4, 9), (0, 5)]);
+        assert_eq!(most(sums, 9).len(), 4);
+    }
 }

@@ -103,8 +103,8 @@ function point(n) {
   const phase = inside && D.phases.find((p) => p.start <= edges[n] && edges[n] < p.end);
   $("now").textContent = inside ? "record " + whole(n) + ", " + place(edges[n]) + " to " + place(edges[n + 1]) + (phase ? ", phase " + phase.number : "") : "";
   const row = inside && D.functions ? D.functions.rows[n] : [];
-  const all = row.reduce((sum, part) => sum + part[1], 0);
-  $("tops").replaceChildren(...row.slice(0, 6).map(([f, executed]) => make("div", { textContent: percent(executed, all) + "  " + D.functions.names[f] })));
+  const all = inside && D.functions ? D.functions.all[n] : 0;
+  $("tops").replaceChildren(...row.map(([f, executed]) => make("div", { textContent: percent(executed, all) + "  " + D.functions.names[f] })));
 }
 
 const pixel = (event) => event.clientX - $("panels").getBoundingClientRect().left;

@@ -2,10 +2,10 @@
 //! and numbers under the pointer.
 //!
 //! The page holds the numbers as JSON and a script draws them, as wide as the page is. A trace of
-//! more than [`VALUES_MAX`] numbers is joined before; the page says so. **Leaves out** functions
-//! with less than a hundredth of a record's instructions.
+//! more than [`VALUES_MAX`] numbers is joined before; the page says so. **Leaves out**
+//! functions with less than a hundredth of a record's instructions, and more than six of a record.
 
-use super::functions::summed;
+use super::functions::{most, summed};
 use super::summary::Summary;
 use super::{excerpt::joined, place, Shown};
 use anyhow::Result;
@@ -18,6 +18,8 @@ use serde_json::{json, Value};
 const VALUES_MAX: usize = 400_000;
 /// Functions with less than one part in this many of a record's instructions are left out.
 const FUNCTION_SHARE: u64 = 100;
+/// The most functions of a record.
+const FUNCTIONS: usize = 6;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -96,10 +98,14 @@ fn data(shown: &Shown, rows: &Trace) -> Value {
         let row = |index: usize| -> Vec<(u32, u64)> {
             let row = summed(functions, index..index + 1);
             let whole: u64 = row.iter().map(|(_, executed)| executed).sum();
-            row.into_iter().filter(|(_, executed)| executed.saturating_mul(FUNCTION_SHARE) >= whole).collect()
+            let large = |(_, executed): &(u32, u64)| executed.saturating_mul(FUNCTION_SHARE) >= whole;
+            let row: Vec<(u32, u64)> = row.into_iter().filter(large).collect();
+            most(row, FUNCTIONS)
         };
         let rows: Vec<Vec<(u32, u64)>> = (0..rows.records.len()).map(row).collect();
-        json!({ "names": functions.names, "rows": rows })
+        let sum = |row: &Vec<(u32, u64)>| row.iter().map(|(_, executed)| executed).sum();
+        let all: Vec<u64> = functions.instructions.iter().map(sum).collect();
+        json!({ "names": functions.names, "rows": rows, "all": all })
     });
     json!({
         "unit": unit.name(),

@@ -4,7 +4,7 @@
 //! with eight heights of blocks, from 0 to the largest value; each block is the mean of some
 //! records.
 
-use super::functions::summed;
+use super::functions::{most, summed};
 use super::summary::Summary;
 use super::{place, rate, Phase, Shown};
 use measure::trace::{Metric, Record, Trace};
@@ -71,11 +71,12 @@ impl Columns {
             let _ = write!(out, "  {:>wide$}", number(record.values[metric].scaled()));
         }
         if self.functions {
-            let most = trace.functions.as_ref().map(|all| summed(all, index..index + 1)).unwrap_or_default();
-            let whole: u64 = most.iter().map(|(_, executed)| executed).sum();
-            if let (Some((function, executed)), Some(functions)) = (most.first(), &trace.functions) {
-                let share = 100.0 * *executed as f64 / whole.max(1) as f64;
-                let name = middle_cut(&printable(&functions.names[*function as usize]), FUNCTION - 6);
+            let sums = trace.functions.as_ref().map(|all| summed(all, index..index + 1)).unwrap_or_default();
+            let whole: u64 = sums.iter().map(|(_, executed)| executed).sum();
+            if let (Some(&(function, executed)), Some(functions)) = (most(sums, 1).first(), &trace.functions)
+            {
+                let share = 100.0 * executed as f64 / whole.max(1) as f64;
+                let name = middle_cut(&printable(&functions.names[function as usize]), FUNCTION - 6);
                 let _ = write!(out, "  {share:>3.0} % {name}");
             }
         }
