@@ -59,6 +59,9 @@ pub fn timeline(plot: &Timeline<'_>) -> String {
     let x = |place: f64| LEFT + (WIDTH - LEFT - RIGHT) * (place - first) / (last - first);
     let mut out = opening(plot.title, (WIDTH, bottom + 36.0), (12.0, 22.0));
     out += "<style>.s{fill:#888;fill-opacity:.13}</style>\n";
+    if !plot.phases.is_empty() {
+        text(&mut out, (LEFT - 6.0, TOP - 12.0), "end", "phase");
+    }
     for (index, phase) in plot.phases.iter().enumerate() {
         let (from, to) = (x(phase.extent.0), x(phase.extent.1));
         if index % 2 == 1 {

@@ -144,19 +144,26 @@ function show(range) {
 
 function drawPhases() {
   if (D.phases.length < 2 && !D.functions) { $("phases-section").hidden = true; return; }
-  const head = ["phase", "from", "to", "records", ...D.metrics.map((metric) => metric.name)].map((textContent, n) => make("th", { textContent, className: n > 4 || n === 3 ? "wide" : "" }));
-  if (D.functions) head.push(make("th", { textContent: "most instructions", className: "name" }));
+  const cell = (tag, textContent, className) => make(tag, { textContent, className });
+  // A metric that counts the unit itself says nothing here.
+  const told = D.metrics.map((metric, m) => ({ metric, m })).filter(({ metric }) => metric.name !== D.unit);
+  const head = [cell("th", "phase", ""), cell("th", "from", ""), cell("th", "to", "wide"), cell("th", "records", "wide")];
+  if (D.functions) head.push(cell("th", "most instructions", "name"));
+  // A narrow page has room for one metric.
+  head.push(...told.map(({ metric }, n) => cell("th", metric.name, n ? "wide" : "")));
   const body = D.phases.map((phase) => {
     const first = find(phase.start), last = find(phase.end - 1);
-    const cells = [phase.number, phase.from, phase.to, whole(phase.records), ...rates.map((values) => shownNumber(mean(values.slice(first, last + 1))))];
-    const row = make("tr", { className: "link", tabIndex: 0 }, ...cells.map((textContent, n) => make("td", { textContent, className: n > 4 || n === 3 ? "wide" : "" })));
-    if (D.functions) row.append(make("td", { className: "name" }, ...phase.functions.slice(0, 3).map((top) => make("div", { textContent: percent(top.share, 1) + "  " + top.name }))));
+    const row = make("tr", { className: "link", tabIndex: 0 }, cell("td", phase.number, ""), cell("td", phase.from, ""), cell("td", phase.to, "wide"), cell("td", whole(phase.records), "wide"));
+    if (D.functions) row.append(make("td", { className: "name" }, ...phase.functions.slice(0, 2).map((top) => make("div", { textContent: percent(top.share, 1) + "  " + top.name }))));
+    row.append(...told.map(({ m }, n) => cell("td", shownNumber(mean(rates[m].slice(first, last + 1))), n ? "wide" : "")));
     pressed(row, () => { show([phase.start, phase.end]); $("time-section").scrollIntoView({ block: "start" }); });
     return row;
   });
   $("phases").replaceChildren(make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
 }
 
+// Room for functions under the pointer, so that nothing moves when they appear.
+if (D.functions) $("tops").style.minHeight = "9em";
 drawPanels();
 drawPhases();
 let drawnWidth = innerWidth;

@@ -69,13 +69,15 @@ fn body(shown: &Shown, every: usize) -> String {
 /// The table of metrics, which needs no script.
 fn summaries(shown: &Shown) -> String {
     let mut out = String::from(
-        "<section><h2>Metrics</h2><div class=\"scroll\"><table><thead><tr><th class=\"name\">metric</th><th>min</th><th>median</th><th>max</th><th>total</th><th class=\"wide\">counted by</th></tr></thead><tbody>\n",
+        "<section><h2>Metrics</h2><div class=\"scroll\"><table><thead><tr><th class=\"name\">metric</th><th class=\"wide\">min</th><th>median</th><th class=\"wide\">max</th><th>total</th><th class=\"wide\">counted by</th></tr></thead><tbody>\n",
     );
     for (index, metric) in shown.trace.header.metrics.iter().enumerate() {
         let Summary { min, median, max, total } = Summary::of(&shown.trace, index);
-        let cell = |value: Option<u64>| format!("<td>{}</td>", value.map_or("–".into(), grouped));
         out += &format!("<tr><td class=\"name\">{}</td>", text(&metric.name));
-        out.extend([min, median, max, total].map(cell));
+        // A narrow page has room for two numbers.
+        for (value, class) in [(min, "wide"), (median, ""), (max, "wide"), (total, "")] {
+            out += &format!("<td class=\"{class}\">{}</td>", value.map_or("–".into(), grouped));
+        }
         out += &format!("<td class=\"wide\">{}</td></tr>\n", text(&metric.mechanism));
     }
     out + "</tbody></table></div><p class=\"faint\">Values of whole intervals; the total is that of the run.</p></section>\n"

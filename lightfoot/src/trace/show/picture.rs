@@ -3,6 +3,10 @@
 use super::{place, rate, Shown};
 use measure::trace::Unit;
 use plot::timeline::{timeline, Phase, Row, Timeline};
+use present::terminal::{middle_cut, printable};
+
+/// The most characters of the program in the title.
+const TITLE: usize = 60;
 
 /// The picture, as SVG. Values are drawn as rates for each interval, so that a record that contains
 /// missed ticks is not drawn as a high one.
@@ -21,12 +25,12 @@ pub fn picture(shown: &Shown) -> String {
     let rows: Vec<Row> = trace.header.metrics.iter().enumerate().map(row).collect();
     let phase = |phase: &super::Phase| Phase {
         extent: (phase.start as f64, phase.end as f64),
-        name: format!("phase {}", phase.number),
+        name: phase.number.to_string(),
     };
     let phases: Vec<Phase> = shown.phases.iter().map(phase).collect();
     let unit = trace.header.interval.unit;
     timeline(&Timeline {
-        title: &format!("{}: {}", shown.program(), shown.about()),
+        title: &format!("{}: {}", middle_cut(&printable(&shown.program()), TITLE), shown.about()),
         axis: if unit == Unit::Nanoseconds { "time" } else { unit.name() },
         edges: &edges,
         phases: if phases.len() > 1 { &phases } else { &[] },
@@ -49,7 +53,10 @@ mod tests {
         let drawn = picture(&shown());
         assert_eq!(drawn.matches("<polyline").count(), 3);
         assert!(
-            drawn.contains(">phase 1<") && drawn.contains(">phase 2<") && drawn.contains(">fn:&lt;x&gt;<")
+            drawn.contains(">phase<")
+                && drawn.contains(">1<")
+                && drawn.contains(">2<")
+                && drawn.contains(">fn:&lt;x&gt;<")
         );
         assert!(drawn.contains("prog &lt;b&gt;: 61 records of 1,000 instructions"), "{drawn}");
     }
