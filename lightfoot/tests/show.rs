@@ -11,6 +11,11 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Page faults of a record.
+fn faults(sequence: u64) -> u64 {
+    40 + sequence % 2
+}
+
 /// A trace of 50 ms: misses rise from 100 to 900 at the middle, and faults were once not counted.
 fn trace() -> Trace {
     let metrics =
@@ -19,14 +24,20 @@ fn trace() -> Trace {
     let mut trace = Trace::new(Header::new(vec!["./prog".into()], interval, metrics));
     for sequence in 0..50 {
         let level = if sequence < 25 { 100 } else { 900 };
-        let faults = if sequence == 7 { None } else { Some(sequence) };
+        let faults = if sequence == 7 { None } else { Some(faults(sequence)) };
         let values = vec![Value::whole(level + sequence % 3), Value { delta: faults, share: None }];
         let (start, dt) = (1_000_000 * sequence, 1_000_000);
         trace.records.push(Record { sequence, start, dt, missed_ticks: 0, threads: 1, values });
     }
     trace.end =
-        Some(End { totals: vec![trace.sum(0), Some(1218)], exit_status: Some(0), interrupted: false });
+        Some(End { totals: vec![trace.sum(0), Some(2025)], exit_status: Some(0), interrupted: false });
     trace
+}
+
+/// A trace of a run in which nothing was recorded.
+fn empty() -> Trace {
+    let end = End { totals: vec![Some(0), Some(0)], exit_status: Some(0), interrupted: false };
+    Trace { records: Vec::new(), end: Some(end), ..trace() }
 }
 
 fn file(bench: &Bench, name: &str, trace: &Trace) -> PathBuf {
@@ -84,16 +95,16 @@ fn metrics_ranges_and_rows_are_chosen() {
     let rows: Vec<&str> = csv.lines().collect();
     assert_eq!(
         (rows[0], rows[1], rows.len()),
-        ("sequence,start,dt,missed_ticks,threads,page-faults", "10,10000000,1000000,0,1,10", 16)
+        ("sequence,start,dt,missed_ticks,threads,page-faults", "10,10000000,1000000,0,1,40", 16)
     );
     let joined = show(&path, &["--format", "csv", "--every", "25"]);
     let sum = |range: std::ops::Range<u64>| range.map(|n| n % 3).sum::<u64>();
     let rows: Vec<&str> = joined.lines().skip(1).collect();
-    // The seventh record has no faults, so their sum is unknown.
+    // Record 7 has no number of faults, so their sum is unknown.
     assert_eq!(rows[0], format!("0,0,25000000,0,1,{},", 2500 + sum(0..25)));
     assert_eq!(
         rows[1],
-        format!("25,25000000,25000000,0,1,{},{}", 22_500 + sum(25..50), (25..50).sum::<u64>())
+        format!("25,25000000,25000000,0,1,{},{}", 22_500 + sum(25..50), (25..50).map(faults).sum::<u64>())
     );
     let top = show(&path, &["--format", "csv", "--top", "2"]);
     assert!(top.lines().skip(1).all(|row| row.contains(",902,")) && top.lines().count() == 3, "{top}");
@@ -113,7 +124,7 @@ fn the_table_says_what_the_trace_is() {
     assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
     let words: Vec<&str> =
         out.lines().find(|line| line.contains("page-faults")).unwrap().split_whitespace().collect();
-    assert_eq!(words[1..5], ["0", "25", "49", "1,218"]);
+    assert_eq!(words[1..5], ["40", "40", "41", "2,025"]);
 }
 
 #[test]
@@ -163,7 +174,7 @@ fn bad_input_is_one_sentence() {
     assert!(refused(&path, &["--from", "20ms", "--to", "10ms"]).contains("nothing lies between"));
     assert!(refused(&path, &["--top", "3", "--format", "svg"]).contains("--format table, csv and json"));
     assert!(refused(&path, &["--every", "0"]).contains("--every: expected"));
-    let empty = file(&bench, "empty.lft", &Trace { records: Vec::new(), ..trace() });
+    let empty = file(&bench, "empty.lft", &empty());
     assert!(refused(&empty, &[]).contains("has no records"));
     std::fs::rename(&path, bench.join("t.lft.partial")).unwrap();
     assert!(refused(&path, &[]).contains("is not finished: show"));
@@ -201,7 +212,7 @@ fn a_growing_trace_is_followed_to_its_end() {
     let bench = Bench::new();
     let (whole, path, partial) = (trace(), bench.join("t.lft"), bench.join("t.lft.partial"));
     // An older trace in the place of the new one must not be taken for it.
-    file(&bench, "t.lft", &Trace { records: Vec::new(), ..trace() });
+    file(&bench, "t.lft", &empty());
     let growing = File::create(&partial).unwrap();
     growing.try_lock().unwrap();
     let mut writer = Writer::new(growing, &whole.header).unwrap();

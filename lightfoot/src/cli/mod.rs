@@ -29,7 +29,7 @@ pub use show::{Place, Show, ShowFormat};
 use std::ffi::OsString;
 use std::path::PathBuf;
 pub use traces::{
-    Align, FailOn, Perturb, PerturbFormat, Plan, Trace, TraceBy, TraceCollector, TraceEngine, TraceFormat,
+    Align, FailOn, Perturb, PerturbFormat, Plan, Trace, TraceCollector, TraceEngine, TraceFormat,
 };
 
 /// Measures how programs use the memory hierarchy without disturbing them.

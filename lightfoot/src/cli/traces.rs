@@ -31,8 +31,8 @@ pub struct Trace {
     pub collector: TraceCollector,
     /// Tell records apart by more than metrics: function, the instructions of each function (under
     /// the engine: simulated or jit)
-    #[arg(long, value_enum, value_name = "KEY")]
-    pub by: Option<TraceBy>,
+    #[arg(long, value_name = "KEY", value_parser = ["function"])]
+    pub by: Option<String>,
     /// Placement of software counters: packed, line, page, or seed:N
     #[arg(long, value_name = "LAYOUT", default_value = "packed", value_parser = layout)]
     pub layout: measure::trace::Layout,
@@ -74,13 +74,6 @@ pub enum TraceFormat {
     Json,
     /// Counter tracks for the Firefox Profiler
     Firefox,
-}
-
-/// What records tell apart, besides metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TraceBy {
-    /// The instructions of each function
-    Function,
 }
 
 /// Ways to run and count a program that is traced.

@@ -1,6 +1,6 @@
 //! `lightfoot trace`: runs a program and records metrics at a regular interval.
 
-use crate::cli::{Trace, TraceBy, TraceEngine};
+use crate::cli::{Trace, TraceEngine};
 use crate::run::hierarchy::Hierarchy;
 use crate::trace::format::write;
 use crate::trace::metric::Spec;
@@ -70,7 +70,7 @@ fn request(options: &Trace) -> Result<Request> {
         command: Command { program: options.program[0].clone(), arguments: options.program[1..].to_vec() },
         interval: options.every,
         engine: engine(options).into(),
-        by: options.by.map_or(By::Metric, |TraceBy::Function| By::Function),
+        by: if options.by.is_some() { By::Function } else { By::Metric },
         hardware: names(&options.hardware),
         software: Spec::list(options.software.as_deref().unwrap_or_default())?,
         uncharged: Spec::list(options.uncharged.as_deref().unwrap_or_default())?,
