@@ -10,10 +10,12 @@ use super::metric::Kind;
 use crate::run::calls::Calls;
 use plot::flame::{flame, Call};
 use present::number::grouped;
-use present::terminal::printable;
+use present::terminal::{middle_cut, printable};
 
 /// The most boxes above each other.
 const DEPTH_MAX: usize = 250;
+/// The most characters of the program in the title.
+const TITLE: usize = 100;
 
 /// The picture, as SVG.
 pub fn show(report: &Report, detail: &Detail) -> String {
@@ -42,7 +44,7 @@ pub fn show(report: &Report, detail: &Detail) -> String {
         (None, Kind::Cache) => "first-level misses",
         (None, Kind::Count) => "instructions",
     };
-    let title = format!("{}: {what}", printable(&report.command.join(" ")));
+    let title = format!("{}: {what}", middle_cut(&printable(&report.command.join(" ")), TITLE));
     flame(&title, what, &Call { name: "all".into(), inclusive: whole, calls: first }, grouped)
 }
 

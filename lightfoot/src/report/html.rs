@@ -64,7 +64,9 @@ pub fn show(report: &Report, detail: &Detail) -> anyhow::Result<String> {
     let mut page = Page::new(report, detail);
     let data = serde_json::to_string(&page.data())?;
     let title = report.command.join(" ");
-    let body = page.head(&text(&title)) + BODY;
+    let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>")).collect();
+    let notes = format!("<section><h2>What the numbers do not say</h2><ul>{notes}</ul></section>\n");
+    let body = page.head(&text(&title)) + BODY + &notes;
     let title = format!("lightfoot: {title}");
     Ok(Document { title: &title, body: &body, style: "", script: Some((&data, SCRIPT)) }.html())
 }
@@ -140,8 +142,7 @@ impl<'a> Page<'a> {
         for warning in &report.warnings {
             out += &format!("<p class=\"warn\">{}</p>\n", text(warning));
         }
-        let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>")).collect();
-        out + &format!("<section><h2>What the numbers do not say</h2><ul>{notes}</ul></section>\n")
+        out
     }
 
     /// The machine in a line.
