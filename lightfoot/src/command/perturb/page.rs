@@ -9,7 +9,7 @@ use present::page::{text, Page};
 use std::fmt::Write;
 
 const STYLE: &str = "td.disturbed { border-left: 4px solid var(--c1); font-weight: 600; } td.cannot { border-left: 4px solid var(--c3); } \
-     td.undisturbed { border-left: 4px solid var(--c0); } td.verdict { text-align: left; } img { max-width: 100%; }\n";
+     td.undisturbed { border-left: 4px solid var(--c0); } th.verdict, td.verdict { text-align: left; } img { max-width: 100%; }\n";
 
 /// The page; `map` is the heat map as SVG.
 pub(super) fn page(report: &Report, map: &str) -> String {
@@ -31,7 +31,7 @@ pub(super) fn page(report: &Report, map: &str) -> String {
     for note in &report.notes {
         let _ = writeln!(body, "<p class=\"warn\">{}</p>", text(note));
     }
-    body += "<section><h2>Comparisons</h2><div class=\"scroll\"><table><thead><tr><th class=\"name\">verdict</th><th class=\"name\">metrics</th><th>baseline</th><th>run</th><th>change</th><th class=\"wide\">p</th><th class=\"name wide\">reason</th></tr></thead><tbody>\n";
+    body += "<section><h2>Comparisons</h2><div class=\"scroll\"><table><thead><tr><th class=\"verdict\">verdict</th><th class=\"name\">metrics</th><th class=\"wide\">baseline</th><th class=\"wide\">run</th><th>change</th><th class=\"wide\">p</th><th class=\"name wide\">reason</th></tr></thead><tbody>\n";
     for (verdict, _) in ORDER {
         with(report, verdict).into_iter().for_each(|comparison| body += &row(comparison));
     }
@@ -60,7 +60,7 @@ fn row(comparison: &Comparison) -> String {
     let change = comparison.difference().map_or("–".into(), |difference| format!("{difference:+.2}"));
     let p = comparison.p.map_or("–".into(), |p| format!("{p:.4}"));
     format!(
-        "<tr><td class=\"verdict {class}\">{}</td><td class=\"name\">{names} <small>{}</small></td><td>{}</td><td>{}</td><td>{change}</td><td class=\"wide\">{p}</td><td class=\"name wide\">{}</td></tr>\n",
+        "<tr><td class=\"verdict {class}\">{}</td><td class=\"name\">{names} <small>{}</small></td><td class=\"wide\">{}</td><td class=\"wide\">{}</td><td>{change}</td><td class=\"wide\">{p}</td><td class=\"name wide\">{}</td></tr>\n",
         comparison.verdict.words(),
         kind(comparison.kind),
         side(comparison.baseline),
