@@ -54,7 +54,7 @@ impl Kept {
 pub(super) struct MemoryStore {
     run: RunTranslations,
     identity: Vec<u8>,
-    /// What this image has read, if it has read anything.
+    /// What this image has read or written last, if it has done either.
     taken: Option<Rc<Vec<u8>>>,
 }
 
@@ -77,7 +77,7 @@ impl MemoryStore {
 
     /// Keeps `body`, which holds this number of fragments, unless another image has replaced or
     /// removed what this one began with.
-    pub(super) fn write(&self, mut body: Vec<u8>, fragments: u64) {
+    pub(super) fn write(&mut self, mut body: Vec<u8>, fragments: u64) {
         let mut kept = self.run.0.borrow_mut();
         let stays = match (&self.taken, kept.programs.get(&self.identity)) {
             (None, None) => false,
@@ -98,7 +98,9 @@ impl MemoryStore {
         kept.bytes += body.len();
         kept.uses += 1;
         let used = kept.uses;
-        kept.programs.insert(self.identity.clone(), Program { body: Rc::new(body), fragments, used });
+        let body = Rc::new(body);
+        self.taken = Some(body.clone());
+        kept.programs.insert(self.identity.clone(), Program { body, fragments, used });
     }
 
     /// Removes what this image has read, unless something else has replaced it.
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn of_images_that_lived_together_the_one_with_more_fragments_stays() {
         let run = RunTranslations::default();
-        let [one, two, three] = [(); 3].map(|()| MemoryStore::new(&run, b"program".to_vec()));
+        let [mut one, mut two, mut three] = [(); 3].map(|()| MemoryStore::new(&run, b"program".to_vec()));
         two.write(vec![0; 20], 20);
         one.write(vec![0; 10], 10);
         assert_eq!(read(&run, b"program"), Some(20));

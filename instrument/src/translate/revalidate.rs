@@ -33,6 +33,8 @@ impl Translator {
                 self.note_marks(&live);
                 self.enter(&live);
             }
+            // If the image rests, the next process verifies the module again.
+            self.unverified.live[member] = live;
         }
         self.unverified.gave_up |= !same;
         same
