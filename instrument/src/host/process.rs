@@ -163,7 +163,11 @@ impl Host<'_> {
                 self.adopt(tid, tid, number);
                 self.gathering.iter().for_each(|gathering| gathering.add(tid));
             }
-            Err(error) => self.lose(tid, &error),
+            Err(error) => {
+                // The child has a copy of its parent's mappings.
+                self.image_mut(parent).stays_mapped = true;
+                self.lose(tid, &error);
+            }
         }
     }
 

@@ -29,6 +29,7 @@ impl Image {
         let translator = &self.translator;
         self.maps.changes == 0
             && self.parent.is_some()
+            && !self.stays_mapped
             && translator.cache.fragments.iter().map(|fragment| fragment.blocks).sum::<u32>() <= BLOCKS_MAX
             && translator.refusal.is_none()
             && translator.cache.fragments.iter().all(|fragment| fragment.tunings == 0)

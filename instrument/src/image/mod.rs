@@ -131,6 +131,8 @@ pub(crate) struct Image {
     /// For a forked child, the number of its parent's image, and how often the parent's text had
     /// changed.
     pub(crate) parent: Option<(u32, u64)>,
+    /// Whether a process that left the engine alive still has the image's memory mapped.
+    pub(crate) stays_mapped: bool,
     /// The number that the image had in the first of its processes. Its tables have only grown
     /// since then.
     pub(crate) lineage: u32,
@@ -216,6 +218,7 @@ impl Image {
             per_thread: HashMap::new(),
             kept: None,
             parent: None,
+            stays_mapped: false,
             lineage: number,
             spares: Spares::default(),
             taken_over: (0, 0),

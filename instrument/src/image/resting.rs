@@ -18,8 +18,8 @@
 //! ```
 //!
 //! **Invariants.** Nothing leads to a fragment whose module was not verified in this process, as
-//! with translations that were read. No record of the former process waits to be read when its
-//! contexts are cleared. **Leaves out** sharing between processes that live at the same time, and
+//! with translations that were read. When the contexts are cleared, no record of the former process
+//! waits to be read, and no process has them mapped. **Leaves out** sharing between processes that live at the same time, and
 //! images of forked children (`again`).
 
 use super::{Image, Place, Spares};
@@ -74,6 +74,7 @@ impl Image {
         let translator = &self.translator;
         self.kept.as_ref().is_some_and(KeptTranslations::is_sound)
             && self.parent.is_none()
+            && !self.stays_mapped
             && self.maps.watcher.is_none()
             && translator.instrumenter.is_none()
             && !translator.cache.fragments.is_empty()
