@@ -42,6 +42,9 @@ impl Translator {
 
     /// Notes the marks in restored fragments, so that no exit is linked to them.
     fn note_marks(&mut self, live: &[u32]) {
+        if !self.watch.has_marker() {
+            return;
+        }
         for &fragment_index in live {
             let Fragment { first_block, blocks, .. } = self.cache.fragments[fragment_index as usize];
             for block in first_block..first_block + blocks {
