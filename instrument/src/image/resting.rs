@@ -32,8 +32,8 @@ use crate::target::modules::Maps;
 const IMAGES_MAX: usize = 16;
 /// The most bytes of code and tables of all resting images.
 const BYTES_MAX: usize = 256 << 20;
-/// An image rests only if at least this share of its fragments can be used again: three in four.
-const USED_SHARE: (usize, usize) = (3, 4);
+/// An image rests only if one in this many fragments, or more, can be used again.
+const USED_SHARE: usize = 4;
 /// Mappings that no fragment needs any more stay in the list of modules, up to this many.
 const OLD_MODULES_MAX: usize = 64;
 
@@ -93,9 +93,8 @@ impl Image {
             translator.unverified.begin_again();
         } else {
             let parts = parts::choose(translator, maps);
-            let (part, whole) = USED_SHARE;
             let used = parts.live.iter().filter(|live| !live.is_empty()).count();
-            if parts.fragments() * whole < fragments * part || maps.modules.len() > used + OLD_MODULES_MAX {
+            if parts.fragments() < fragments / USED_SHARE || maps.modules.len() > used + OLD_MODULES_MAX {
                 return false;
             }
             // Branches of code that nothing leads to join no modules.

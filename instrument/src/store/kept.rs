@@ -12,11 +12,9 @@
 //! make again. A program that faulted leaves no file, so a program that always faults never runs
 //! kept code. Signals by which users and systems end programs say nothing about the code.
 //!
-//! Translations that are kept in memory for the next process of the same run take the place of the
-//! file, by the same rules; no warning is needed for what the next run does not have. An image that
-//! is taken over as it is (`image::resting`) goes on with the file of the image before.
+//! Without a folder there is no file, and images rest until the run ends. An image that is taken
+//! over as it is (`image::resting`) goes on with the file of the image before.
 
-use super::memory::{MemoryStore, RunTranslations};
 use super::snapshot::{encode, Snapshot};
 use super::{parts, Store};
 use crate::call::CallRecords;
@@ -42,15 +40,15 @@ const USED_SHARE: usize = 4;
 pub(crate) enum KeptIn {
     /// In files of this folder, from run to run.
     Folder(PathBuf),
-    /// In memory, for the next processes of the same run.
-    Memory(RunTranslations),
+    /// Nowhere but in images that rest until the run ends.
+    Memory,
 }
 
 /// The place of one image's translations.
 #[derive(Debug)]
 enum Place {
     File(Store),
-    Memory(MemoryStore),
+    Memory,
 }
 
 impl Place {
@@ -58,14 +56,14 @@ impl Place {
     fn read(&mut self, restore: impl FnOnce(&[u8])) -> bool {
         match self {
             Place::File(store) => store.read().map(|body| restore(body.bytes())).is_some(),
-            Place::Memory(store) => store.read().map(|body| restore(&body)).is_some(),
+            Place::Memory => false,
         }
     }
 
     fn write(&mut self, body: Vec<u8>, fragments: u64) {
         match self {
             Place::File(store) => store.write(&body, fragments),
-            Place::Memory(store) => store.write(body, fragments),
+            Place::Memory => {}
         }
     }
 
@@ -73,10 +71,7 @@ impl Place {
     fn give_up(&self) -> Option<PathBuf> {
         match self {
             Place::File(store) => store.give_up().then(|| store.path()),
-            Place::Memory(store) => {
-                store.give_up();
-                None
-            }
+            Place::Memory => None,
         }
     }
 }
@@ -143,7 +138,7 @@ impl KeptTranslations {
         }
         let place = match kept_in {
             KeptIn::Folder(folder) => Place::File(Store::new(folder, &identity)),
-            KeptIn::Memory(run) => Place::Memory(MemoryStore::new(run, identity.clone())),
+            KeptIn::Memory => Place::Memory,
         };
         Some(KeptTranslations {
             place,
@@ -212,6 +207,9 @@ impl KeptTranslations {
             return None;
         }
         self.sound = true;
+        if matches!(self.place, Place::Memory) {
+            return None;
+        }
         let before = self.stored;
         // Writing pays if enough fragments are new, or if a part of the file was given up.
         let enough = if before == 0 { 1 } else { NEW_FRAGMENTS_MIN + before / NEW_SHARE };

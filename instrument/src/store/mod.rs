@@ -1,5 +1,5 @@
-//! Translations kept on disk from run to run, or in memory from process to process of one run, so
-//! that a program that ran before starts without being translated again.
+//! Translations kept on disk from run to run, so that a program that ran before starts without being
+//! translated again.
 //!
 //! # The problem
 //!
@@ -41,14 +41,14 @@
 //! **Safe against other users:** files belong to the user and lie in a folder that no other user
 //! may write to (`folder`). Translations of a process whose credentials differ from the host's are
 //! never kept. If anything fails, the program is translated as in its first run. **Leaves out**
-//! generated code, children that are forked, tools, randomised addresses.
+//! generated code, children that are forked, tools, randomised addresses; and memory that the
+//! processes of one run share (`image::resting`), which goes by these rules.
 
 mod folder;
 #[cfg(test)]
 mod folder_tests;
 mod form;
 pub(crate) mod kept;
-pub(crate) mod memory;
 pub(crate) mod parts;
 pub(crate) mod snapshot;
 #[cfg(test)]
