@@ -10,11 +10,11 @@
 //! program's code stays:
 //!
 //! ```text
-//!                    ended image                    resting                    next process
-//!   code, tables     in use                         kept                       kept
-//!   map, look-ups    fragments of this process      empty                      filled when a group
-//!   groups           verified or given up           unverified (`store::parts`)   of modules is verified
-//!   contexts         counters, filters, rings       as they are                cleared
+//!                   ended image                 resting        next process
+//!   code, tables    in use                      kept           kept
+//!   map, look-ups   fragments of this process   empty          filled, group by group
+//!   groups          verified or given up        unverified     verified when they are executed
+//!   contexts        counters, filters, rings    as they are    cleared
 //! ```
 //!
 //! **Invariants.** Nothing leads to a fragment whose module was not verified in this process, as

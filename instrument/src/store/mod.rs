@@ -1,5 +1,5 @@
-//! Translations kept on disk from run to run, so that a program that ran before starts without being
-//! translated again.
+//! Translations kept on disk from run to run, so that a program that ran before starts without
+//! being translated again.
 //!
 //! # The problem
 //!
