@@ -18,9 +18,9 @@
 //! ```
 //!
 //! **Invariants.** Nothing leads to a fragment whose module was not verified in this process, as
-//! with translations that were read. When the contexts are cleared, no record of the former process
-//! waits to be read, and no process has them mapped. **Leaves out** sharing between processes that live at the same time, and
-//! images of forked children (`again`).
+//! with translations that were read. When the contexts are cleared, no record of the former
+//! process waits to be read, and no process has them mapped. **Leaves out** sharing between
+//! processes that live at the same time, and images of forked children (`again`).
 
 use super::{Image, Place, Spares};
 use crate::profile::{Block, Instruction, Site};
