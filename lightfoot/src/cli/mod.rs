@@ -12,6 +12,7 @@ mod libraries;
 mod machine_options;
 mod refusal;
 mod shape;
+mod show;
 mod traces;
 
 pub use bench::{Bench, BenchFormat, BenchWorker, Growth, Limit, EVENTS};
@@ -24,9 +25,12 @@ pub use machine_options::MachineOptions;
 pub use refusal::refusal;
 use serde::Serialize;
 pub use shape::{DiffFormat, DoctorFormat, Format};
+pub use show::{Place, Show, ShowFormat};
 use std::ffi::OsString;
 use std::path::PathBuf;
-pub use traces::{Align, FailOn, Perturb, Plan, Trace, TraceCollector, TraceEngine, TraceFormat};
+pub use traces::{
+    Align, FailOn, Perturb, PerturbFormat, Plan, Trace, TraceCollector, TraceEngine, TraceFormat,
+};
 
 /// Measures how programs use the memory hierarchy without disturbing them.
 #[derive(Debug, Parser)]
@@ -63,6 +67,8 @@ pub enum Command {
     /// Run a program and record metrics at a regular interval
     #[command(override_usage = "lightfoot trace [OPTIONS] -o FILE [--] PROGRAM [ARGUMENTS]...")]
     Trace(Trace),
+    /// Show a trace: table, page, picture, and formats of other viewers
+    Show(Show),
     /// Align two traces, and say how alike they are
     Align(Align),
     /// Say whether instrumentation disturbed a program: traces with it against traces without
@@ -497,6 +503,8 @@ pub enum Shape {
     /// A profile for pprof and what reads its format, by calling context; takes about five times
     /// as long
     Pprof,
+    /// A flame graph (SVG) by the column that sorts the report; takes about five times as long
+    Flamegraph,
     /// One page that opens offline: time, functions, source, call tree; takes about five times as
     /// long
     Html,
@@ -520,7 +528,7 @@ impl Shape {
 
     /// Whether it shows calling contexts and nothing else.
     pub fn is_of_contexts(self) -> bool {
-        matches!(self, Shape::Firefox | Shape::Speedscope | Shape::Pprof)
+        matches!(self, Shape::Firefox | Shape::Speedscope | Shape::Pprof | Shape::Flamegraph)
     }
 }
 

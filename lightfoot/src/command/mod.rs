@@ -19,6 +19,7 @@ mod nameless;
 mod new_tool;
 mod perturb;
 mod plan;
+mod show;
 mod study;
 mod thread;
 mod tile;
@@ -53,6 +54,7 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::Diff(options) => diff::run(options),
         Command::Tool(options) => tool::run(options),
         Command::Trace(options) => trace::run(options),
+        Command::Show(options) => show::run(options),
         Command::Align(options) => align::run(options),
         Command::Perturb(options) => perturb::run(options),
         Command::Plan(options) => plan::run(options),

@@ -14,6 +14,7 @@ pub mod curve;
 pub mod cycles;
 pub mod detail;
 pub mod firefox;
+pub mod flame;
 pub mod group;
 pub mod html;
 pub mod layouts;
