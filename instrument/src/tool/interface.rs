@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::report::Report;
-use crate::instrumentation::instrumenter::{Instrumenter, Program};
+use crate::instrumentation::instrumenter::{Instrumenter, Program, Sums};
 use crate::instrumentation::request::Counter;
 use crate::outcome::Outcome;
 use event::Stream;
@@ -14,6 +14,11 @@ pub trait Tool: Send {
     /// [`Options`](crate::Options).
     fn stream(&self) -> Stream {
         Stream::Counts
+    }
+
+    /// The running sums that each thread keeps: what [`Value::Instructions`](super::Value) needs.
+    fn sums(&self) -> Sums {
+        Sums::None
     }
 
     /// Returns the instrumentation code; called once, before the program starts.

@@ -59,7 +59,7 @@ mod interface;
 mod report;
 
 pub use crate::code::event_request::When;
-pub use crate::instrumentation::instrumenter::{Instrumenter, Program, Request};
+pub use crate::instrumentation::instrumenter::{Instrumenter, Program, Request, Sums};
 pub use crate::instrumentation::request::{Counter, Requests, Value};
 pub use crate::instrumentation::view::{
     opcode_name, BlockView, InstructionView, Procedure, Procedures, References, Register, Registers,
@@ -141,7 +141,7 @@ fn run_with(
     probes: Option<SharedProbes>,
 ) -> Result<(Outcome, Report), Error> {
     let (give, updates) = mpsc::channel();
-    let instrumenter = Rc::new(RefCell::new(ToolInstrumenter::new(tool.instrumenter(), procedures, give)));
+    let instrumenter = Rc::new(RefCell::new(ToolInstrumenter::new(tool.instrumenter(), procedures, give, tool.sums())));
     let options = Options { stream: tool.stream(), ..options.clone() };
     let mut analysis = Analysis::new(tool, updates);
     let additions = Additions { instrumenter: Some(instrumenter.clone()), probes, marker: None };
