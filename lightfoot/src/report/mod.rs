@@ -15,6 +15,7 @@ pub mod cycles;
 pub mod detail;
 pub mod firefox;
 pub mod group;
+pub mod heap;
 pub mod html;
 pub mod layouts;
 mod measurement;
