@@ -31,6 +31,8 @@ mod ask;
 mod heap;
 mod live;
 mod sites;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod word;
 
