@@ -1,7 +1,7 @@
 //! Prints the heap of a program by the functions that allocate: `heap PROGRAM ARGUMENTS`.
-use lightfoot_heap::HeapTool;
 use instrument::tool::run_tool;
 use instrument::{Command, Options};
+use lightfoot_heap::HeapTool;
 use symbol::{demangle, Symbolizer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

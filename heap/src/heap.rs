@@ -5,7 +5,7 @@ use crate::live::{Block, LiveBlocks, NO_COUNTS};
 use crate::sites::Sites;
 use crate::thread::{Entered, Thread};
 use crate::word;
-use event::{Access, Groups, Record, RecordKind, StateLayout, Step, SIZES};
+use event::{masked_reference, Access, Groups, Record, RecordKind, StateLayout, Step, SIZES};
 use std::collections::HashMap;
 
 /// Bytes of a page, to which `pvalloc` rounds.
@@ -40,7 +40,8 @@ impl Heap {
     /// Reads records of a thread.
     pub(crate) fn records(&mut self, number: u32, records: &[Record]) {
         let (mut thread, mut groups) = self.threads.remove(&number).unwrap_or_default();
-        for record in records {
+        let mut at = 0;
+        while let Some(record) = records.get(at) {
             let code = record.what as u8;
             let size_bytes = SIZES[usize::from(code & 15)];
             const LOAD: u8 = RecordKind::Load as u8;
@@ -48,7 +49,6 @@ impl Heap {
             const MODIFY: u8 = RecordKind::Modify as u8;
             const TOOL: u8 = RecordKind::Tool as u8;
             match code >> 4 {
-                TOOL => self.event(&mut thread, record.extra, record.address),
                 // What allocating functions do themselves counts for no block.
                 LOAD | STORE | MODIFY if thread.inside.is_some() => {}
                 LOAD => self.accessed(record.address, size_bytes.into(), Access::Load),
@@ -57,18 +57,38 @@ impl Heap {
                     self.accessed(record.address, size_bytes.into(), Access::Load);
                     self.accessed(record.address, size_bytes.into(), Access::Store);
                 }
+                TOOL => self.event(&mut thread, record.extra, record.address),
                 _ => {
-                    let Step::Whole(_, complex) = groups.push(record) else { continue };
-                    if thread.inside.is_none() {
-                        let layout = self.layout;
-                        complex.references(&layout, |address, size_bytes, access| {
-                            self.accessed(address, size_bytes.into(), access);
-                        });
-                    }
+                    at += self.complex(&thread, &mut groups, &records[at..]);
+                    continue;
                 }
             }
+            at += 1;
         }
         self.threads.insert(number, (thread, groups));
+    }
+
+    /// Reads the first of `records`, which belongs to a complex reference, or all of that reference
+    /// if it is a masked access; returns how many were read.
+    fn complex(&mut self, thread: &Thread, groups: &mut Groups, records: &[Record]) -> usize {
+        let is_counted = thread.inside.is_none();
+        if let Some((shape, [base, mask])) = groups.masked(records) {
+            if let Some((address, size_bytes, access)) =
+                masked_reference(shape, base, mask).filter(|_| is_counted)
+            {
+                self.accessed(address, size_bytes.into(), access);
+            }
+            return 2;
+        }
+        if let Step::Whole(_, complex) = groups.push(&records[0]) {
+            let layout = self.layout;
+            if is_counted {
+                complex.references(&layout, |address, size_bytes, access| {
+                    self.accessed(address, size_bytes.into(), access);
+                });
+            }
+        }
+        1
     }
 
     /// Counts an access.

@@ -41,8 +41,8 @@ pub use sites::{Amount, Site};
 use ask::{Asker, Known, SharedKnown};
 use event::Stream;
 use heap::Heap;
-use instrument::tool::{Batch, Instrumenter, Program, Report, Sums, Summary, Tool};
-use instrument::Module;
+use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
+use instrument::{ComplexCounts, Module};
 use std::sync::PoisonError;
 
 /// An instruction that calls.
@@ -109,6 +109,10 @@ impl Tool for HeapTool {
         Sums::Instructions
     }
 
+    fn complex_counts(&self) -> ComplexCounts {
+        ComplexCounts::ByObserver
+    }
+
     fn instrumenter(&mut self) -> Instrumenter {
         let mut asker = Asker::new(self.known.clone());
         Box::new(move |block, requests| asker.ask(block, requests))
@@ -139,8 +143,7 @@ impl Tool for HeapTool {
             ("bytes at the end", all.at_end.bytes),
         ]);
         let sites = heap.sites.finish();
-        let profile =
-            HeapProfile { all, sites, calls, modules, peak_at, instructions, lost, has_allocator };
+        let profile = HeapProfile { all, sites, calls, modules, peak_at, instructions, lost, has_allocator };
         self.profile = Some(profile);
         Ok(report)
     }

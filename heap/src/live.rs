@@ -19,8 +19,9 @@ const ROOT_BITS: u32 = 47 - PAGE_BITS - LEAF_BITS;
 /// In the entry of a page: the rest is the number of a block, not of granules.
 const WHOLE: u32 = 1 << 31;
 
-/// A block that lives.
+/// A block that lives. It fills a line of the cache, so that an access of it takes one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(align(64))]
 pub(crate) struct Block {
     pub(crate) address: u64,
     pub(crate) size_bytes: u64,

@@ -4,9 +4,7 @@
 //! places that have changed since the last time, so that a heap that grows and shrinks in turns
 //! costs no pass over all places each time.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-use symbol::Multiply;
+use symbol::ByNumber;
 
 /// Blocks of more bytes have no counts of accesses by byte.
 pub(crate) const COUNTED_BYTES_MAX: u64 = 1024;
@@ -46,6 +44,13 @@ pub struct Site {
     pub accesses: Vec<u32>,
 }
 
+/// A hash of a stack, whose numbers nobody chooses.
+fn hash(stack: &[u32]) -> u64 {
+    let mix =
+        |hash: u64, &call: &u32| (hash ^ u64::from(call)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+    stack.iter().fold(stack.len() as u64, mix)
+}
+
 /// What the blocks of a place have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sizes {
@@ -65,11 +70,13 @@ struct Running {
 
 /// All places.
 pub(crate) struct Sites {
-    numbers: HashMap<Box<[u32]>, u32, BuildHasherDefault<Multiply>>,
+    /// Places by a hash of their stacks; of several with one hash, the later ones follow it.
+    numbers: ByNumber<u64, u32>,
     running: Vec<Running>,
     /// Places whose amounts have changed since the last peak was noted.
     changed: Vec<u32>,
-    /// Accesses by byte, of all places that have them.
+    /// Accesses by byte, of all places that have them: each number is the difference to the byte
+    /// before, so that an access changes two of them, however long it is.
     counts: Vec<u32>,
     counts_of: Vec<u32>,
     pub(crate) all: Site,
@@ -81,7 +88,7 @@ pub(crate) struct Sites {
 impl Sites {
     pub(crate) fn new() -> Sites {
         Sites {
-            numbers: HashMap::default(),
+            numbers: ByNumber::default(),
             running: Vec::new(),
             changed: Vec::new(),
             counts: Vec::new(),
@@ -94,18 +101,17 @@ impl Sites {
 
     /// The number of the place with this stack.
     pub(crate) fn number(&mut self, stack: &[u32]) -> u32 {
-        if let Some(&known) = self.numbers.get(stack) {
-            return known;
+        let mut hash = hash(stack);
+        while let Some(&known) = self.numbers.get(&hash) {
+            if self.running[known as usize].site.stack == stack {
+                return known;
+            }
+            hash = hash.wrapping_add(1);
         }
         let number = self.running.len() as u32;
-        self.numbers.insert(stack.into(), number);
+        self.numbers.insert(hash, number);
         let site = Site { stack: stack.to_vec(), ..Site::default() };
-        self.running.push(Running {
-            site,
-            now: Amount::default(),
-            sizes: Sizes::Unknown,
-            is_changed: false,
-        });
+        self.running.push(Running { site, now: Amount::default(), sizes: Sizes::Unknown, is_changed: false });
         self.counts_of.push(super::live::NO_COUNTS);
         number
     }
@@ -158,13 +164,13 @@ impl Sites {
         }
     }
 
-    /// Counts an access by byte: `size_bytes` from `offset` on of a block whose counts begin at
-    /// `counts`.
+    /// Counts an access by byte: these bytes of a block whose counts begin at `counts`.
     #[inline(always)]
     pub(crate) fn accessed(&mut self, counts: u32, bytes: std::ops::Range<u64>) {
-        let range = (u64::from(counts) + bytes.start) as usize..(u64::from(counts) + bytes.end) as usize;
-        if let Some(touched) = self.counts.get_mut(range) {
-            touched.iter_mut().for_each(|count| *count = count.wrapping_add(1));
+        for (at, change) in [(bytes.start, 1), (bytes.end, u32::MAX)] {
+            if let Some(count) = self.counts.get_mut((u64::from(counts) + at) as usize) {
+                *count = count.wrapping_add(change);
+            }
         }
     }
 
@@ -183,7 +189,14 @@ impl Sites {
         let finish = |(place, offset): (Running, u32)| {
             let mut site = place.site;
             if let (Sizes::Equal(size_bytes), true) = (place.sizes, offset != super::live::NO_COUNTS) {
-                site.accesses = counts[offset as usize..][..size_bytes as usize].to_vec();
+                let mut sum = 0u32;
+                let changes = counts[offset as usize..][..size_bytes as usize].iter();
+                site.accesses = changes
+                    .map(|change| {
+                        sum = sum.wrapping_add(*change);
+                        sum
+                    })
+                    .collect();
             }
             site
         };
@@ -243,7 +256,7 @@ impl Sites {
             return super::live::NO_COUNTS;
         }
         let offset = self.counts.len() as u32;
-        self.counts.resize(self.counts.len() + size_bytes as usize, 0);
+        self.counts.resize(self.counts.len() + size_bytes as usize + 1, 0);
         self.counts_of[site as usize] = offset;
         offset
     }

@@ -68,7 +68,8 @@ struct Heap(Value);
 
 impl Heap {
     fn of(bench: &Bench, program: &Path) -> Heap {
-        let ran = lightfoot().within(bench.path()).args(["heap", "--format", "json", "--"]).arg(program).run();
+        let ran =
+            lightfoot().within(bench.path()).args(["heap", "--format", "json", "--"]).arg(program).run();
         ran.ends_with(0);
         Heap(json(ran.said().as_bytes()))
     }
@@ -166,7 +167,8 @@ int main() { make(); }
     let bench = Bench::new();
     let source = bench.file("objects.cc", SOURCE.as_bytes(), 0o644);
     let program = bench.join("objects");
-    let built = Command::new("c++").args(["-std=c++17", "-O1", "-g", "-w", "-o"]).arg(&program).arg(&source).status();
+    let built =
+        Command::new("c++").args(["-std=c++17", "-O1", "-g", "-w", "-o"]).arg(&program).arg(&source).status();
     if !built.is_ok_and(|status| status.success()) {
         return eprintln!("skipped: there is no C++ compiler (c++) here");
     }
@@ -249,7 +251,9 @@ fn sums_are_those_of_dhat() {
     let bench = Bench::new();
     let Some(list) = compile(&bench, "list", &["-O1", "-g"], LIST) else { return };
     let list = list.to_str().unwrap();
-    for words in [&[list][..], &["sort", "/etc/passwd"], &["perl", "-e", "my %h; $h{$_} = 'x' x $_ for 1..300"]] {
+    for words in
+        [&[list][..], &["sort", "/etc/passwd"], &["perl", "-e", "my %h; $h{$_} = 'x' x $_ for 1..300"]]
+    {
         let own = ["--run-libc-freeres=no", "--run-cxx-freeres=no", "--dhat-out-file=/dev/null"];
         let mut theirs = Command::new("valgrind");
         theirs.args(["--tool=dhat"]).args(own).args(words).env("PERL_HASH_SEED", "0");

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::report::Report;
 use crate::instrumentation::instrumenter::{Instrumenter, Program, Sums};
 use crate::instrumentation::request::Counter;
-use crate::outcome::Outcome;
+use crate::outcome::{ComplexCounts, Outcome};
 use event::Stream;
 
 /// A tool. Its methods are its analysis code; [`Tool::instrumenter`] returns its instrumentation
@@ -19,6 +19,12 @@ pub trait Tool: Send {
     /// The running sums that each thread keeps: what [`Value::Instructions`](super::Value) needs.
     fn sums(&self) -> Sums {
         Sums::None
+    }
+
+    /// Which side counts complex references: the engine, for the profile of the summary, or the
+    /// tool, if it wants them.
+    fn complex_counts(&self) -> ComplexCounts {
+        ComplexCounts::ByEngine
     }
 
     /// Returns the instrumentation code; called once, before the program starts.

@@ -155,7 +155,8 @@ fn run_with(
     (probes, marker): (Option<SharedProbes>, Option<SharedMarker>),
 ) -> Result<(Outcome, Report), Error> {
     let (give, updates) = mpsc::channel();
-    let instrumenter = Rc::new(RefCell::new(ToolInstrumenter::new(tool.instrumenter(), procedures, give, tool.sums())));
+    let instrumenter =
+        Rc::new(RefCell::new(ToolInstrumenter::new(tool.instrumenter(), procedures, give, tool.sums())));
     let options = Options { stream: tool.stream(), ..options.clone() };
     let mut analysis = Analysis::new(tool, updates);
     let additions = Additions { instrumenter: Some(instrumenter.clone()), probes, marker };

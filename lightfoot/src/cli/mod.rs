@@ -16,8 +16,8 @@ mod shape;
 mod traces;
 
 pub use bench::{Bench, BenchFormat, BenchWorker, Growth, Limit, EVENTS};
-pub use heap::{Heap, HeapFormat, HeapSort};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use heap::{Heap, HeapFormat, HeapSort};
 pub use libraries::{
     ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, Kernel, KeyInput,
     Lookups, Matches, Study, Tile, TileLoop,

@@ -15,7 +15,8 @@ const ROWS: usize = 10;
 
 pub(super) fn run(options: &Heap) -> Result<u8> {
     let destination = Destination::new(options.output.as_deref())?;
-    let (program, arguments) = options.program.split_first().unwrap_or_else(|| unreachable!("clap asks for it"));
+    let (program, arguments) =
+        options.program.split_first().unwrap_or_else(|| unreachable!("clap asks for it"));
     let command = Command { program: program.clone(), arguments: arguments.to_vec() };
     let mut tool = HeapTool::new(options.frames);
     let (outcome, _) = engine::run_tool(&command, &Options::default(), &mut tool)?;
@@ -28,7 +29,8 @@ pub(super) fn run(options: &Heap) -> Result<u8> {
         HeapSort::Writes => |site: &SiteRow| site.written_bytes,
         HeapSort::Lifetime => SiteRow::life,
     });
-    let rows = |otherwise: usize| options.top.map_or(otherwise, |top| if top == 0 { usize::MAX } else { top });
+    let rows =
+        |otherwise: usize| options.top.map_or(otherwise, |top| if top == 0 { usize::MAX } else { top });
     let text = match options.format {
         HeapFormat::Text => {
             let page = if options.output.is_some() { Page::PLAIN } else { Page::of_stderr() };
@@ -37,7 +39,7 @@ pub(super) fn run(options: &Heap) -> Result<u8> {
         HeapFormat::Csv => report.csv(rows(usize::MAX)),
         HeapFormat::Json => {
             report.sites.truncate(rows(usize::MAX));
-            report.json()?
+            report.json()
         }
         HeapFormat::Dhat => report.dhat(),
     };

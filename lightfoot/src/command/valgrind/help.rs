@@ -5,7 +5,8 @@
 use present::help::{CommandHelp, Entry, Operand, OperandKind, OptionGroup, OptionHelp};
 use std::fmt::Write;
 
-const ABOUT: &str = "Count in the manner of callgrind, cachegrind and DHAT, with their options, requests and files";
+const ABOUT: &str =
+    "Count in the manner of callgrind, cachegrind and DHAT, with their options, requests and files";
 
 const DESCRIPTION: &[&str] = &[
     "lightfoot valgrind takes the command lines of callgrind, cachegrind and DHAT, answers the client requests of the \

@@ -23,7 +23,8 @@ impl HeapReport {
         };
         let stacks: Vec<Vec<usize>> =
             self.sites.iter().map(|site| site.stack.iter().map(|&frame| number(frame)).collect()).collect();
-        let points: Vec<Value> = self.sites.iter().zip(stacks).map(|(site, stack)| point(site, stack)).collect();
+        let points: Vec<Value> =
+            self.sites.iter().zip(stacks).map(|(site, stack)| point(site, stack)).collect();
         let file = json!({
             "dhatFileVersion": 2,
             "mode": "heap",
@@ -95,9 +96,20 @@ mod tests {
     #[test]
     fn the_viewer_finds_the_fields_that_it_needs() {
         let file: Value = serde_json::from_str(&report().dhat()).unwrap();
-        for field in
-            ["dhatFileVersion", "mode", "verb", "bklt", "bkacc", "tu", "Mtu", "tuth", "cmd", "pid", "te", "tg"]
-        {
+        for field in [
+            "dhatFileVersion",
+            "mode",
+            "verb",
+            "bklt",
+            "bkacc",
+            "tu",
+            "Mtu",
+            "tuth",
+            "cmd",
+            "pid",
+            "te",
+            "tg",
+        ] {
             assert!(!file[field].is_null(), "{field}");
         }
         assert_eq!(file["ftbl"][1], "0x1005: build (a.c:5)");

@@ -1,18 +1,18 @@
 //! The report of a heap: places that allocate with the names of their calls, in several formats.
 //!
-//! [`HeapReport`] is the JSON, field for field.
+//! Calls are looked up when the program has ended, each once.
 
 mod csv;
 mod dhat;
 mod text;
 
 use heap::{Amount, HeapProfile};
-use serde::Serialize;
+use serde_json::{json, Value};
 use std::path::Path;
 use symbol::{demangle, Symbolizer};
 
 /// A program and its end, as reports of heaps name them.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Ran {
     /// The program and its arguments.
     pub command: Vec<String>,
@@ -25,10 +25,9 @@ pub struct Ran {
 }
 
 /// The report.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct HeapReport {
     /// The program and its end.
-    #[serde(flatten)]
     pub ran: Ran,
     /// Instructions of all threads at the end.
     pub instructions: u64,
@@ -45,7 +44,7 @@ pub struct HeapReport {
 }
 
 /// A place that allocates, or all.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub struct SiteRow {
     /// Bytes allocated.
     pub bytes: u64,
@@ -78,7 +77,7 @@ pub struct SiteRow {
 }
 
 /// A frame of a stack.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HeapFrame {
     /// Address of the call.
     pub address: u64,
@@ -113,6 +112,25 @@ impl SiteRow {
             accesses: site.accesses.clone(),
             stack: Vec::new(),
         }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "bytes": self.bytes,
+            "blocks": self.blocks,
+            "most_bytes": self.most_bytes,
+            "most_blocks": self.most_blocks,
+            "peak_bytes": self.peak_bytes,
+            "peak_blocks": self.peak_blocks,
+            "end_bytes": self.end_bytes,
+            "end_blocks": self.end_blocks,
+            "lifetimes": self.lifetimes,
+            "read_bytes": self.read_bytes,
+            "written_bytes": self.written_bytes,
+            "untouched": self.untouched,
+            "accesses": self.accesses,
+            "stack": self.stack,
+        })
     }
 
     /// The mean life of a block in instructions.
@@ -157,11 +175,32 @@ impl HeapReport {
     }
 
     /// The report as JSON.
-    ///
-    /// # Errors
-    /// None that a report of numbers and names can have.
-    pub fn json(&self) -> serde_json::Result<String> {
-        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    pub fn json(&self) -> String {
+        let Ran { command, pid, exit_status, partial } = &self.ran;
+        let sites: Vec<Value> = self.sites.iter().map(SiteRow::json).collect();
+        let frame = |frame: &HeapFrame| {
+            json!({
+                "address": frame.address,
+                "function": frame.function,
+                "library": frame.library,
+                "file": frame.file,
+                "line": frame.line,
+            })
+        };
+        let frames: Vec<Value> = self.frames.iter().map(frame).collect();
+        let report = json!({
+            "command": command,
+            "pid": pid,
+            "exit_status": exit_status,
+            "partial": partial,
+            "instructions": self.instructions,
+            "peak_at": self.peak_at,
+            "total": self.total.json(),
+            "sites": sites,
+            "frames": frames,
+            "warnings": self.warnings,
+        });
+        format!("{report:#}\n")
     }
 }
 
@@ -193,15 +232,14 @@ fn add_frames(
 const STARTS: &[&str] =
     &["_start", "__libc_start_main", "__libc_start_call_main", "__libc_start_main_impl", "_dl_start_user"];
 
-/// Takes the frames below `main` off a stack, or those that start the program.
+/// Takes the frames below `main` off a stack, or those from where the program starts.
 fn above_start(stack: &mut Vec<usize>, frames: &[HeapFrame]) {
     let name = |frame: &usize| frames[*frame].function.as_str();
     if let Some(main) = stack.iter().position(|frame| name(frame) == "main") {
         return stack.truncate(main + 1);
     }
-    while stack.len() > 1 && stack.last().is_some_and(|last| STARTS.contains(&name(last))) {
-        stack.pop();
-    }
+    let start = stack.iter().position(|frame| STARTS.contains(&name(frame)));
+    stack.truncate(start.map_or(stack.len(), |start| start.max(1)));
 }
 
 impl HeapFrame {
@@ -273,5 +311,6 @@ pub(crate) mod tests {
         assert_eq!(cut(&[0, 1, 2, 3]), [0, 1]);
         assert_eq!(cut(&[4, 2, 3]), [4]);
         assert_eq!(cut(&[3]), [3], "a place has a frame");
+        assert_eq!(cut(&[0, 4, 2, 4]), [0, 4]);
     }
 }
