@@ -57,6 +57,11 @@ impl Asker {
                 requests.before(&last, Value::Register(Register::Rsp), tag(word::LEAVE, 0));
                 requests.before(&last, Value::Register(Register::Rax), tag(word::RESULT, 0));
             }
+            // A function that is left by a jump into another one makes no call, and its own calls are
+            // over.
+            Transfer::Jump(_) | Transfer::IndirectJump if ends_frame(block) => {
+                requests.before(&last, Value::Register(Register::Rsp), tag(word::BACK, 0));
+            }
             _ => {}
         }
     }
@@ -86,6 +91,14 @@ impl Asker {
             number
         })
     }
+}
+
+/// Whether a block takes a frame off the stack.
+fn ends_frame(block: &BlockView<'_>) -> bool {
+    let takes =
+        |name: &str| ["Pop", "Add", "Lea", "Leave", "Mov"].iter().any(|start| name.starts_with(start));
+    let moves = |instruction: &InstructionView<'_>| instruction.writes().contains(Register::Rsp);
+    block.instructions().any(|instruction| moves(&instruction) && takes(&opcode_name(instruction.opcode())))
 }
 
 /// Asks for the arguments of an allocating function that begins with the block.

@@ -7,9 +7,51 @@ use crate::thread::{Entered, Thread};
 use crate::word;
 use event::{masked_reference, Access, Groups, Record, RecordKind, StateLayout, Step, SIZES};
 use std::collections::HashMap;
+use symbol::ByNumber;
 
 /// Bytes of a page, to which `pvalloc` rounds.
 const PAGE_BYTES: u64 = 4096;
+
+/// What a record adds to its block.
+#[derive(Clone, Copy)]
+struct Accessed {
+    size_bytes: u32,
+    read_bytes: u32,
+    written_bytes: u32,
+    /// Accesses; 0 for a record of another kind.
+    times: u8,
+}
+
+impl Accessed {
+    const NONE: Accessed = Accessed { size_bytes: 0, read_bytes: 0, written_bytes: 0, times: 0 };
+
+    const fn new(size_bytes: u32, access: Access) -> Accessed {
+        let of = Accessed { size_bytes, times: 1, ..Accessed::NONE };
+        match access {
+            Access::Load => Accessed { read_bytes: size_bytes, ..of },
+            Access::Store => Accessed { written_bytes: size_bytes, ..of },
+            Access::Prefetch => Accessed::NONE,
+        }
+    }
+}
+
+/// What plain records add, by the low byte of their `what`. One path for loads and stores, because
+/// their order is as good as random.
+const PLAIN: [Accessed; 256] = {
+    let mut all = [Accessed::NONE; 256];
+    let mut size = 0;
+    while size < SIZES.len() {
+        let bytes = SIZES[size];
+        if bytes > 0 {
+            all[(RecordKind::Load as usize) << 4 | size] = Accessed::new(bytes, Access::Load);
+            all[(RecordKind::Store as usize) << 4 | size] = Accessed::new(bytes, Access::Store);
+            let both = Accessed { size_bytes: bytes, read_bytes: bytes, written_bytes: bytes, times: 2 };
+            all[(RecordKind::Modify as usize) << 4 | size] = both;
+        }
+        size += 1;
+    }
+    all
+};
 
 /// The heap.
 pub(crate) struct Heap {
@@ -20,6 +62,9 @@ pub(crate) struct Heap {
     /// Instructions of all threads.
     now: u64,
     layout: StateLayout,
+    /// By address: ends of blocks whose beginnings come later, because another thread recorded them;
+    /// negative for blocks that began although the end of the one before them comes later.
+    unmatched: ByNumber<u64, i64>,
     /// Allocations whose result was not seen.
     pub(crate) lost: u64,
 }
@@ -33,37 +78,29 @@ impl Heap {
             threads: HashMap::new(),
             now: 0,
             layout: StateLayout::default(),
+            unmatched: ByNumber::default(),
             lost: 0,
         }
     }
 
     /// Reads records of a thread.
     pub(crate) fn records(&mut self, number: u32, records: &[Record]) {
+        const TOOL: u8 = RecordKind::Tool as u8;
         let (mut thread, mut groups) = self.threads.remove(&number).unwrap_or_default();
         let mut at = 0;
         while let Some(record) = records.get(at) {
-            let code = record.what as u8;
-            let size_bytes = SIZES[usize::from(code & 15)];
-            const LOAD: u8 = RecordKind::Load as u8;
-            const STORE: u8 = RecordKind::Store as u8;
-            const MODIFY: u8 = RecordKind::Modify as u8;
-            const TOOL: u8 = RecordKind::Tool as u8;
-            match code >> 4 {
-                // What allocating functions do themselves counts for no block.
-                LOAD | STORE | MODIFY if thread.inside.is_some() => {}
-                LOAD => self.accessed(record.address, size_bytes.into(), Access::Load),
-                STORE => self.accessed(record.address, size_bytes.into(), Access::Store),
-                MODIFY => {
-                    self.accessed(record.address, size_bytes.into(), Access::Load);
-                    self.accessed(record.address, size_bytes.into(), Access::Store);
-                }
-                TOOL => self.event(&mut thread, record.extra, record.address),
-                _ => {
-                    at += self.complex(&thread, &mut groups, &records[at..]);
-                    continue;
-                }
-            }
+            let plain = PLAIN[usize::from(record.what as u8)];
             at += 1;
+            if plain.times > 0 {
+                // What allocating functions do themselves counts for no block.
+                if thread.inside.is_none() {
+                    self.accessed(record.address, &plain);
+                }
+            } else if record.what as u8 >> 4 == TOOL {
+                self.event(&mut thread, record.extra, record.address);
+            } else {
+                at += self.complex(&thread, &mut groups, &records[at - 1..]) - 1;
+            }
         }
         self.threads.insert(number, (thread, groups));
     }
@@ -76,7 +113,7 @@ impl Heap {
             if let Some((address, size_bytes, access)) =
                 masked_reference(shape, base, mask).filter(|_| is_counted)
             {
-                self.accessed(address, size_bytes.into(), access);
+                self.accessed(address, &Accessed::new(size_bytes, access));
             }
             return 2;
         }
@@ -84,7 +121,7 @@ impl Heap {
             let layout = self.layout;
             if is_counted {
                 complex.references(&layout, |address, size_bytes, access| {
-                    self.accessed(address, size_bytes.into(), access);
+                    self.accessed(address, &Accessed::new(size_bytes, access));
                 });
             }
         }
@@ -93,18 +130,15 @@ impl Heap {
 
     /// Counts an access.
     #[inline(always)]
-    fn accessed(&mut self, address: u64, size_bytes: u64, access: Access) {
+    fn accessed(&mut self, address: u64, access: &Accessed) {
         let Some(number) = self.live.find(address) else { return };
         let block = self.live.block(number);
-        match access {
-            Access::Load => block.read_bytes += size_bytes,
-            Access::Store => block.written_bytes += size_bytes,
-            Access::Prefetch => return,
-        }
+        block.read_bytes += u64::from(access.read_bytes);
+        block.written_bytes += u64::from(access.written_bytes);
         if block.counts != NO_COUNTS {
             let offset = address - block.address;
-            let bytes = offset..(offset + size_bytes).min(block.size_bytes);
-            self.sites.accessed(block.counts, bytes);
+            let end = (offset + u64::from(access.size_bytes)).min(block.size_bytes);
+            self.sites.accessed(block.counts, offset..end, access.times.into());
         }
     }
 
@@ -114,6 +148,7 @@ impl Heap {
         let (kind, number) = word::of_tag(tag);
         match kind {
             word::CALL => thread.calls(value, number),
+            word::BACK => thread.returned_below(value),
             word::LEAVE | word::PLACE => thread.first_word = value,
             word::RESULT => {
                 if let Some(left) = thread.leaves(thread.first_word) {
@@ -175,18 +210,44 @@ impl Heap {
 
     /// A block begins to live.
     fn born(&mut self, site: u32, address: u64, size_bytes: u64) {
-        // It was freed by a function that has no symbol, or by a thread whose records come later.
-        self.free(address);
+        // Where there is one thread, the block before was freed by a function without a symbol.
+        if self.end(address) {
+            self.balance(address, -1);
+        }
         let counts = self.sites.born(site, size_bytes, self.now);
         let born = self.now;
         self.live.insert(Block { address, size_bytes, site, counts, born, ..Block::default() });
+        if self.unmatched.get(&address).is_some_and(|&ends| ends > 0) {
+            self.end(address);
+            self.balance(address, -1);
+        }
     }
 
-    /// The block at an address is freed, if there is one.
+    /// The block at an address is freed.
     fn free(&mut self, address: u64) {
-        if let Some(block) = self.live.remove(address) {
-            self.sites.freed(block.site, block.size_bytes);
-            self.sites.retired(&block, self.now);
+        if self.unmatched.get(&address).is_some_and(|&ends| ends < 0) || !self.end(address) {
+            self.balance(address, 1);
+        }
+    }
+
+    /// Ends the life of the block at an address, if there is one.
+    fn end(&mut self, address: u64) -> bool {
+        let Some(block) = self.live.remove(address) else { return false };
+        self.sites.freed(block.site, block.size_bytes);
+        self.sites.retired(&block, self.now);
+        true
+    }
+
+    /// Notes an end of a block without its beginning, or that one was found. Records of one thread
+    /// are in order, so that only several threads need it.
+    fn balance(&mut self, address: u64, more: i64) {
+        if address == 0 || self.threads.is_empty() {
+            return;
+        }
+        let ends = self.unmatched.entry(address).or_default();
+        *ends += more;
+        if *ends == 0 {
+            self.unmatched.remove(&address);
         }
     }
 
@@ -200,6 +261,7 @@ impl Heap {
             return;
         }
         let Some(number) = self.live.beginning(old_address) else {
+            self.balance(old_address, 1);
             return self.born(left.site, result, size_bytes);
         };
         // What was kept counts as read and written, whether or not it was copied.
@@ -214,9 +276,16 @@ impl Heap {
         self.sites.resized(site, (old, size_bytes), self.now);
     }
 
+    /// Addresses at which ends or beginnings of blocks are missing.
+    #[cfg(test)]
+    pub(crate) fn unmatched(&self) -> usize {
+        self.unmatched.len()
+    }
+
     /// The program executes another one: all memory is gone.
     pub(crate) fn executes(&mut self) {
         self.threads.clear();
+        self.unmatched.clear();
         for block in self.live.clear() {
             self.sites.freed(block.site, block.size_bytes);
             self.sites.retired(&block, self.now);

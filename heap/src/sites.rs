@@ -164,10 +164,10 @@ impl Sites {
         }
     }
 
-    /// Counts an access by byte: these bytes of a block whose counts begin at `counts`.
+    /// Counts accesses by byte: these bytes of a block whose counts begin at `counts`, so often.
     #[inline(always)]
-    pub(crate) fn accessed(&mut self, counts: u32, bytes: std::ops::Range<u64>) {
-        for (at, change) in [(bytes.start, 1), (bytes.end, u32::MAX)] {
+    pub(crate) fn accessed(&mut self, counts: u32, bytes: std::ops::Range<u64>, times: u32) {
+        for (at, change) in [(bytes.start, times), (bytes.end, times.wrapping_neg())] {
             if let Some(count) = self.counts.get_mut((u64::from(counts) + at) as usize) {
                 *count = count.wrapping_add(change);
             }

@@ -269,3 +269,27 @@ fn an_address_is_seen_where_it_is_stored() {
         assert_eq!((heap.lost, heap.sites.all.total.bytes), (lost, 100));
     }
 }
+
+#[test]
+fn blocks_pass_from_thread_to_thread_in_any_order_of_records() {
+    let (mut maker, mut other) = (Written::default(), Written::default());
+    for now in 0..3 {
+        maker.calls(1, Function::Allocate, [16, 0], now, 0x5000);
+        other.calls(2, Function::Free, [0x5000, 0], now, 0);
+    }
+    let ended = |batches: &[(u32, &[Record])]| {
+        let mut heap = Heap::new(1);
+        // Both threads are known.
+        heap.records(1, &[]);
+        heap.records(2, &[]);
+        batches.iter().for_each(|(thread, records)| heap.records(*thread, records));
+        heap.ended(9);
+        let all = &heap.sites.all;
+        (all.total.blocks, all.at_end.blocks, heap.unmatched())
+    };
+    let (first, last) = other.0.split_at(other.0.len() / 3);
+    assert_eq!(ended(&[(1, &maker.0), (2, &other.0)]), (3, 0, 0));
+    assert_eq!(ended(&[(2, &other.0), (1, &maker.0)]), (3, 0, 0));
+    assert_eq!(ended(&[(2, first), (1, &maker.0), (2, last)]), (3, 0, 0));
+    assert_eq!(ended(&[(1, &maker.0), (2, first)]), (3, 1, 1), "two ends never came");
+}

@@ -58,7 +58,7 @@ impl Thread {
 
     /// Forgets calls that have returned before the stack pointer was here.
     #[inline(always)]
-    fn returned_below(&mut self, stack: u64) {
+    pub(crate) fn returned_below(&mut self, stack: u64) {
         while self.frames.last().is_some_and(|frame| frame.stack <= stack) {
             self.frames.pop();
         }
@@ -117,8 +117,13 @@ mod tests {
         let function = entered(&mut thread, 0xef8);
         assert_eq!(thread.stack_of(&function, 9), [4, 1]);
         assert_eq!(thread.stack_of(&function, 1), [4]);
-        let later = entered(&mut thread, 0xff8);
-        assert_eq!(thread.stack_of(&later, 9), [1]);
+        thread.returned_below(0xef8);
+        thread.calls(0xe00, 5);
+        let jumped = entered(&mut thread, 0xdf8);
+        assert_eq!(thread.stack_of(&jumped, 9), [5, 4, 1]);
+        thread.returned_below(0xf08);
+        let jumped = entered(&mut thread, 0xdf8);
+        assert_eq!(thread.stack_of(&jumped, 9), [1]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   CALL    stack pointer              before each call
+//!   BACK    stack pointer              before a jump that ends a function's frame
 //!   ENTER   stack pointer    ┐
 //!   FIRST   first argument   │
 //!   SECOND  second argument  │         where an allocating function begins
@@ -25,6 +26,7 @@ pub(crate) const PLACE: u32 = 6;
 pub(crate) const STORED: u32 = 7;
 pub(crate) const LEAVE: u32 = 8;
 pub(crate) const RESULT: u32 = 9;
+pub(crate) const BACK: u32 = 10;
 
 /// Bits of a tag that say what the event is.
 const BITS: u32 = 4;

@@ -214,15 +214,35 @@ fn all_formats_have_the_same_sums() {
 fn threads_share_a_heap() {
     const SOURCE: &str = r#"
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 __attribute__((noinline)) void *work(void *unused) {
     for (int i = 0; i < 1000; i++) { char *block = malloc(32); *(volatile long *)block = i; free(block); }
     return malloc(50);
 }
+void *volatile passed[64];
+__attribute__((noinline)) void *pass(void *unused) {
+    for (int i = 0; i < 20000; i++) {
+        while (__atomic_load_n(&passed[i % 64], __ATOMIC_ACQUIRE)) sched_yield();
+        __atomic_store_n(&passed[i % 64], malloc(100), __ATOMIC_RELEASE);
+    }
+    return 0;
+}
+__attribute__((noinline)) void *take(void *unused) {
+    for (int i = 0; i < 20000; i++) {
+        void *block;
+        while (!(block = __atomic_load_n(&passed[i % 64], __ATOMIC_ACQUIRE))) sched_yield();
+        free(block);
+        __atomic_store_n(&passed[i % 64], 0, __ATOMIC_RELEASE);
+    }
+    return 0;
+}
 int main(void) {
     pthread_t threads[4];
     void *block;
+    pthread_create(&threads[0], 0, pass, 0);
+    pthread_create(&threads[1], 0, take, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
     for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, 0);
     for (int i = 0; i < 4; i++) { pthread_join(threads[i], &block); free(block); }
     return 0;
@@ -234,6 +254,9 @@ int main(void) {
     let sum = |column| heap.sum("work", column);
     assert_eq!((sum("bytes"), sum("blocks")), (4 * (32_000 + 50), 4 * 1001));
     assert_eq!((sum("written_bytes"), sum("end_bytes")), (4 * 8000, 0));
+    // One thread allocates what another one frees, and their records come in any order.
+    let passed = |column| heap.sum("pass", column);
+    assert_eq!((passed("bytes"), passed("blocks"), passed("end_blocks")), (2_000_000, 20_000, 0));
 }
 
 /// The lines of a log of DHAT that have sums, without the process's number.
@@ -305,4 +328,25 @@ fn a_file_of_dhat_has_what_its_readers_look_for() {
     run(&["--mode=ad-hoc"]).ends_with(1).says("expected heap");
     let version = Command::new(BINARY).args(["valgrind", "--tool=dhat", "--version"]).output().unwrap();
     assert_eq!(version.stdout, b"valgrind-3.26.0\n");
+}
+
+#[test]
+fn a_function_that_is_left_by_a_jump_is_no_caller() {
+    // `outer` calls `leaf`, which calls `deep`, and then jumps to `tail`, which allocates from a
+    // deeper frame than that of `leaf`.
+    const SOURCE: &str = r#"
+#include <stdlib.h>
+void outer(void);
+__asm__(".text\n"
+  ".globl deep\n.type deep,@function\ndeep: ret\n.size deep,.-deep\n"
+  ".globl leaf\n.type leaf,@function\nleaf: call deep\n ret\n.size leaf,.-leaf\n"
+  ".globl outer\n.type outer,@function\nouter: sub $8,%rsp\n call leaf\n add $8,%rsp\n jmp tail\n.size outer,.-outer\n"
+  ".globl tail\n.type tail,@function\ntail: sub $104,%rsp\n mov $48,%edi\n call malloc@plt\n add $104,%rsp\n ret\n.size tail,.-tail\n");
+int main(void) { outer(); return 0; }
+"#;
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "jumps", &["-O1"], SOURCE) else { return };
+    let heap = Heap::of(&bench, &program);
+    let stack = heap.sites("tail")[0]["stack"].as_array().unwrap();
+    assert_eq!(stack.iter().map(|frame| heap.name(frame)).collect::<Vec<_>>(), ["tail", "main"]);
 }
