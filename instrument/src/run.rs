@@ -15,7 +15,6 @@ use crate::plan::block::records_references;
 use crate::probe::SharedProbes;
 use crate::profile::BlocksOfImages;
 use crate::store::kept::KeptIn;
-use crate::store::memory::RunTranslations;
 use crate::target::executable;
 use crate::target::layout::{context, CONTEXTS_MAX};
 use crate::target::memory;
@@ -155,7 +154,7 @@ fn kept_in(options: &Options) -> Option<KeptIn> {
     }
     match &options.translations {
         Some(folder) => Some(KeptIn::Folder(folder.clone())),
-        None if options.children.are_counted() => Some(KeptIn::Memory(RunTranslations::default())),
+        None if options.children.are_counted() => Some(KeptIn::Memory),
         None => None,
     }
 }
