@@ -16,7 +16,7 @@ pub const PROGRAM: &str = "lightfoot";
 
 /// Commands by subject, in the order of help and manual.
 pub const SUBJECTS: &[(&str, &[&str])] = &[
-    ("Measure", &["count", "cache", "valgrind", "tool", "instrument", "new-tool"]),
+    ("Measure", &["count", "cache", "heap", "valgrind", "tool", "instrument", "new-tool"]),
     ("Compare", &["bench", "diff"]),
     ("Traces", &["trace", "show", "align", "perturb", "plan"]),
     ("Kernels", &["grep", "index", "tile"]),

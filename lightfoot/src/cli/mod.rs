@@ -7,6 +7,7 @@
 //! whether a preset or a geometry exists.
 
 mod bench;
+mod heap;
 pub mod help;
 mod libraries;
 mod machine_options;
@@ -17,6 +18,7 @@ mod traces;
 
 pub use bench::{Bench, BenchFormat, BenchWorker, Growth, Limit, EVENTS};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use heap::{Heap, HeapFormat, HeapSort};
 pub use libraries::{
     ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, Kernel, KeyInput,
     Lookups, Matches, Study, Tile, TileLoop,
@@ -50,6 +52,9 @@ pub enum Command {
     /// Count a program's misses in a simulated memory hierarchy
     #[command(override_usage = "lightfoot cache [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
     Cache(Cache),
+    /// Follow a program's heap blocks: sizes, lifetimes and accesses by place of allocation
+    #[command(override_usage = "lightfoot heap [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
+    Heap(Heap),
     /// Count benchmarks of crate lightfoot-bench, and compare them with a baseline
     Bench(Bench),
     /// Count the benchmarks of one program for `bench`
@@ -81,7 +86,8 @@ pub enum Command {
     /// Search files for lines that match a pattern, with ripgrep's flags and output
     #[command(disable_help_flag = true)]
     Grep(Grep),
-    /// Count in the manner of callgrind and cachegrind, with their options, requests and files
+    /// Count in the manner of callgrind, cachegrind and DHAT, with their options, requests and
+    /// files
     #[command(disable_help_flag = true)]
     Valgrind(Valgrind),
     /// Build, query and inspect index files of sorted keys

@@ -16,6 +16,7 @@ pub mod detail;
 pub mod firefox;
 pub mod flame;
 pub mod group;
+pub mod heap;
 pub mod html;
 pub mod layouts;
 mod measurement;

@@ -196,6 +196,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("call-graph", &["lib", "thread", "keys", "stack", "events"]),
+    ("heap", &["tests", "ask heap", "sites thread", "allocator lib live word"]),
     ("contenders", &["lib", "index kernel", "peer"]),
     (
         "study",
