@@ -113,8 +113,8 @@ impl Detail {
                 .map_or((0, 0), |frame| (frame.file + 1, frame.line));
             detail.functions[number].lines.entry(place).or_insert(tally.none).add(counts);
             detail.inline(cell.frame, place, counts, (symbols, tally.none));
-            // Inlined code does not show in which file its enclosing function was written, nor where
-            // it begins: a function that was inlined may stand above it.
+            // Inlined code does not show in which file its enclosing function was written, nor
+            // where it begins: a function that was inlined may stand above it.
             if let Some(outermost) = cell.frame.and_then(|frame| sources.chain(frame).last()) {
                 let file = own.entry(number).or_default().entry(outermost.file + 1);
                 let (weight, first) = file.or_insert((0, u32::MAX));

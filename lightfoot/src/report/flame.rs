@@ -93,6 +93,6 @@ mod tests {
         assert!(drawn.contains("<title>leaf: 16 instructions, 76.19 %</title>"), "{drawn}");
         assert_eq!(drawn.matches("<rect class=\"b\"").count(), 3);
         let empty = show(&cache_report(), &Detail::default());
-        assert!(empty.ends_with("</svg>\n") && empty.contains("all: 0 first-level misses"), "{empty}");
+        assert!(empty.ends_with("</svg>\n") && empty.contains("width: first-level misses, 0<"), "{empty}");
     }
 }

@@ -3,8 +3,8 @@
 //! The caller passes the program's position and the running sums of all metrics to
 //! [`Recorder::at`]. Edges are multiples of the interval. A record ends at the first call at or
 //! behind its edge; it states its true length, and the number of further edges that it contains as
-//! missed. With [`Recorder::by_function`], a record is followed by the instructions of each function
-//! that ran in it, which the caller adds as the blocks run.
+//! missed. With [`Recorder::by_function`], a record is followed by the instructions of each
+//! function that ran in it, which the caller adds as the blocks run.
 
 use super::partial::Partial;
 use measure::trace::{Functions, Interval, Record, Value};

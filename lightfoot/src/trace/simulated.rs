@@ -9,8 +9,8 @@
 //! full stream is used, and its own block records replace the events. **Leaves out** processes that
 //! the program starts, and, in a filtered stream, signals that end a block early: the block counts
 //! as a whole. With several threads, records arrive in batches of one thread, so edges are exact in
-//! the sum of their instructions and not in time. Functions cost an addition for each block: names are
-//! looked up when a block is translated.
+//! the sum of their instructions and not in time. Functions cost an addition for each block: names
+//! are looked up when a block is translated.
 
 use super::noise;
 use super::partial::Partial;

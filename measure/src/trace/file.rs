@@ -13,8 +13,8 @@
 //! A record's body is a row of LEB128 numbers: sequence, start, dt, missed ticks, threads, then for
 //! each metric a mark (0 not counted, 1 a delta, 2 a delta with its share) followed by delta,
 //! enabled and running nanoseconds as the mark says. A thousand records of ten metrics are about 30
-//! KB. Names of functions are a list that continues those of earlier frames; what functions executed
-//! is a row of LEB128 pairs, the number of a name and its instructions.
+//! KB. Names of functions are a list that continues those of earlier frames; what functions
+//! executed is a row of LEB128 pairs, the number of a name and its instructions.
 //!
 //! Reading stops at a frame that is incomplete or damaged: the frames before it are the trace, and
 //! [`Cut`] describes the rest. The writer buffers nothing, so an interrupted run loses at most the

@@ -109,13 +109,25 @@ impl Phase {
     }
 }
 
-/// What a metric added in a record, for one interval of it; NaN if it was not counted. A record that
-/// is longer because the collector was late is scaled; one that the end of the program cut short is
-/// taken as it is, because a few units say little about a rate.
+/// What a metric added in a record, for one interval of it; NaN if it was not counted. A record
+/// that is longer because the collector was late is scaled; one that the end of the program cut
+/// short is taken as it is, because a few units say little about a rate.
 fn rate(trace: &Trace, record: &measure::trace::Record, metric: usize) -> f64 {
     let value = record.values[metric].scaled().unwrap_or(f64::NAN);
     let length = trace.header.interval.length.max(1);
     value * length as f64 / record.dt.max(length) as f64
+}
+
+/// What a metric added in these records for each interval of their time; `None` if it was counted
+/// in none of them.
+fn mean(trace: &Trace, records: Range<usize>, metric: usize) -> Option<f64> {
+    let (mut sum, mut time) = (0.0, 0.0);
+    for record in &trace.records[records] {
+        if let Some(value) = record.values[metric].scaled() {
+            (sum, time) = (sum + value, time + record.dt.max(1) as f64);
+        }
+    }
+    (time > 0.0).then(|| sum / time * trace.header.interval.length as f64)
 }
 
 /// A place in the run, in a few characters.

@@ -13,7 +13,12 @@ const place = (x) => D.unit === "nanoseconds" ? time(x) : brief(Math.round(x));
 // What a record added for one interval of it: a longer record is scaled, and a short last one is taken as it is.
 const rate = (metric, n) => metric.values[n] === null ? null : metric.values[n] * D.interval / Math.max(D.interval, edges[n + 1] - edges[n]);
 const rates = D.metrics.map((metric) => Array.from({ length: count }, (_, n) => rate(metric, n)));
-const mean = (values) => { const known = values.filter((v) => v !== null); return known.length ? known.reduce((sum, v) => sum + v, 0) / known.length : null; };
+// What a metric added for each interval of the time of some records.
+const mean = (m, first, last) => {
+  let [sum, time] = [0, 0];
+  for (let n = first; n <= last; n += 1) if (D.metrics[m].values[n] !== null) { sum += D.metrics[m].values[n]; time += Math.max(1, edges[n + 1] - edges[n]); }
+  return time > 0 ? sum / time * D.interval : null;
+};
 const shownNumber = (v) => v === null || v === undefined ? "–" : brief(Math.round(v));
 
 // The record at a place.
@@ -155,7 +160,7 @@ function drawPhases() {
     const first = find(phase.start), last = find(phase.end - 1);
     const row = make("tr", { className: "link", tabIndex: 0 }, cell("td", phase.number, ""), cell("td", phase.from, ""), cell("td", phase.to, "wide"), cell("td", whole(phase.records), "wide"));
     if (D.functions) row.append(make("td", { className: "name" }, ...phase.functions.slice(0, 2).map((top) => make("div", { textContent: percent(top.share, 1) + "  " + top.name }))));
-    row.append(...told.map(({ m }, n) => cell("td", shownNumber(mean(rates[m].slice(first, last + 1))), n ? "wide" : "")));
+    row.append(...told.map(({ m }, n) => cell("td", shownNumber(mean(m, first, last)), n ? "wide" : "")));
     pressed(row, () => { show([phase.start, phase.end]); $("time-section").scrollIntoView({ block: "start" }); });
     return row;
   });

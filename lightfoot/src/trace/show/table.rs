@@ -6,7 +6,7 @@
 
 use super::functions::{most, summed};
 use super::summary::Summary;
-use super::{place, rate, Phase, Shown};
+use super::{mean, place, Phase, Shown};
 use measure::trace::{Metric, Record, Trace};
 use present::number::brief;
 use present::terminal::{middle_cut, printable, Page};
@@ -152,12 +152,7 @@ pub fn summary(shown: &Shown, page: &Page) -> String {
 fn course(trace: &Trace, metric: usize, width: usize) -> String {
     let count = trace.records.len();
     let blocks = width.min(count);
-    let mean = |block: usize| {
-        let part = &trace.records[block * count / blocks..(block + 1) * count / blocks];
-        let known: Vec<f64> =
-            part.iter().map(|record| rate(trace, record, metric)).filter(|rate| rate.is_finite()).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    };
+    let mean = |block: usize| mean(trace, block * count / blocks..(block + 1) * count / blocks, metric);
     let means: Vec<Option<f64>> = (0..blocks).map(mean).collect();
     let largest = means.iter().flatten().copied().fold(0.0, f64::max);
     let block = |mean: Option<f64>| match mean {
@@ -179,18 +174,12 @@ fn phases(shown: &Shown, page: &Page) -> String {
     let head = format!("{:>PHASE$}  {:>PLACE$}", "phase", "from");
     let names = columns.head(&trace.header.metrics, "");
     let names = names.trim_end().split_at(PLACE + 2 + PHASE).1;
-    let mut out = format!("\n{}  means of its intervals\n", page.bold(&(head + names)));
+    let mut out = format!("\n{}\n", page.bold(&(head + names)));
     for phase in &shown.phases {
         let start = place(trace.header.interval.unit, phase.start);
         let _ = write!(out, "{:>PHASE$}  {start:>PLACE$}", phase.number);
         for &(metric, wide) in &columns.metrics {
-            let records = &trace.records[phase.records.clone()];
-            let known: Vec<f64> = records
-                .iter()
-                .map(|record| rate(trace, record, metric))
-                .filter(|rate| rate.is_finite())
-                .collect();
-            let mean = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+            let mean = mean(trace, phase.records.clone(), metric);
             let _ = write!(out, "  {:>wide$}", number(mean));
         }
         out.push('\n');
@@ -205,7 +194,7 @@ fn phases(shown: &Shown, page: &Page) -> String {
                 writeln!(out, "{:indent$}{}", "", cut(&tops.join(", "), page.width.saturating_sub(indent)));
         }
     }
-    out
+    out + "(phases: means of an interval)\n"
 }
 
 /// The first characters of a line, with a sign where it is cut.
