@@ -11,8 +11,6 @@ pub(super) struct Key {
     pub(super) block: u32,
     pub(super) target: u64,
     known: Known,
-    /// The addresses of the callee's function.
-    function: Range<u64>,
 }
 
 /// The edge that a block used last.
@@ -34,6 +32,8 @@ impl Last {
 #[derive(Default)]
 pub(super) struct EdgeTable {
     pub(super) all: Vec<Key>,
+    /// By edge: the first address of the callee's function, and its bytes.
+    extents: Vec<(u64, u64)>,
     numbers: ByNumber<(u32, u64), u32>,
     /// By block.
     last: Vec<Last>,
@@ -72,7 +72,7 @@ impl Keys<'_> {
     /// Whether an address belongs to the function to which an edge leads.
     #[inline(always)]
     pub(super) fn is_within(&self, edge: u32, address: u64) -> bool {
-        self.table.all[edge as usize].function.contains(&address)
+        self.table.extents.get(edge as usize).is_some_and(|(start, bytes)| address.wrapping_sub(*start) < *bytes)
     }
 
     /// The block from which an edge leads.
@@ -107,7 +107,8 @@ impl Keys<'_> {
         let (range, function, kind) = self.callee_at(target);
         let edge = self.table.all.len() as u32;
         let known = Known { edge, function, kind };
-        self.table.all.push(Key { block, target, known, function: range });
+        self.table.all.push(Key { block, target, known });
+        self.table.extents.push((range.start, range.end.saturating_sub(range.start)));
         self.table.numbers.insert((block, target), edge);
         known
     }

@@ -27,11 +27,11 @@ use event::{Record, StateLayout};
 use instrument::call::Ticks;
 use instrument::{CallRecords, EndedImage, Module};
 use keys::{EdgeTable, Keys};
-use simulate::RecordMiss;
+use simulate::MissIntervals;
 use stack::Edge;
 use std::collections::{BTreeMap, HashMap};
 use symbol::{ByNumber, Symbolizer};
-use thread::{Counting, Step, ThreadCalls};
+use thread::{Batch, Counting, ThreadCalls};
 
 /// The calls from one block to one function, under the numbers of the run's profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub struct Calls {
     pub costs: Events,
 }
 
-/// Simulates records and puts their misses into a list.
-pub type Simulate<'s> = &'s mut dyn FnMut(&[Record], &mut Vec<RecordMiss>);
+/// Simulates records and counts their misses by interval.
+pub type Simulate<'s> = &'s mut dyn FnMut(&[Record], &mut MissIntervals);
 
 /// Follows the calls of all images that live.
 pub trait CallGraph {
@@ -86,11 +86,7 @@ struct Graph<const N: usize> {
     counting: Counting,
     symbols: Symbolizer,
     images: HashMap<u32, ImageCalls<N>>,
-    /// What the records of a batch mean, in their order; the allocation is reused.
-    steps: Vec<(u32, Step)>,
-    /// The records of a batch without words of calls; the allocation is reused.
-    plain: Vec<Record>,
-    misses: Vec<RecordMiss>,
+    batch: Batch,
 }
 
 /// The call graph of an image.
@@ -116,9 +112,7 @@ impl<const N: usize> Graph<N> {
             counting: Counting { more, layout: StateLayout::default() },
             symbols: Symbolizer::new(),
             images: HashMap::new(),
-            steps: Vec::new(),
-            plain: Vec::new(),
-            misses: Vec::new(),
+            batch: Batch::default(),
         }
     }
 
@@ -135,18 +129,19 @@ impl<const N: usize> CallGraph for Graph<N> {
     }
 
     fn records(&mut self, (image, thread): (u32, u32), records: &[Record], simulate: Simulate<'_>) {
-        let Graph { counting, symbols, images, steps, plain, misses, .. } = self;
+        let Graph { counting, symbols, images, batch, .. } = self;
         let ImageCalls { modules, table, threads, .. } = images.entry(image).or_default();
         let thread = threads.entry(thread).or_insert_with(|| ThreadCalls::new(self.records));
         let mut keys = Keys { table, symbols, modules };
-        plain.clear();
         if N == 1 {
-            thread.follow_records(records, counting, plain, &mut keys);
-            return simulate(plain, misses);
+            thread.follow_records(records, counting, &mut batch.plain, &mut keys);
+        } else {
+            thread.divide(records, counting, batch);
         }
-        thread.divide(records, counting, (plain, steps));
-        simulate(plain, misses);
-        thread.follow_steps(steps.drain(..), misses, &mut keys);
+        simulate(&batch.plain, &mut batch.intervals);
+        if N > 1 {
+            thread.follow_steps(records, batch, &mut keys);
+        }
     }
 
     fn ticks(&mut self, image: u32, thread: u32, ticks: Ticks) {

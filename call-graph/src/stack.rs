@@ -64,6 +64,7 @@ pub(super) struct Known {
 
 /// What a callee is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum CalleeKind {
     /// A function.
     Function,
@@ -118,9 +119,15 @@ fn is_below(low: u32, high: u32) -> bool {
 #[inline(always)]
 fn at<T: Clone>(table: &mut Vec<T>, index: u32, empty: T) -> &mut T {
     if index as usize >= table.len() {
-        table.resize((index as usize + 1).next_power_of_two(), empty);
+        grow(table, index, empty);
     }
     &mut table[index as usize]
+}
+
+#[cold]
+#[inline(never)]
+fn grow<T: Clone>(table: &mut Vec<T>, index: u32, empty: T) {
+    table.resize((index as usize + 1).next_power_of_two(), empty);
 }
 
 impl<const N: usize> ShadowStack<N> {
@@ -129,14 +136,14 @@ impl<const N: usize> ShadowStack<N> {
     }
 
     /// A call by an edge, with the stack pointer that it finds.
-    #[inline]
+    #[inline(always)]
     pub(super) fn call(&mut self, pointer: u32, known: Known, now: &Costs<N>, collects: Collects) {
         self.abandon(pointer, now);
         self.open(pointer.wrapping_sub(8), known, now, collects);
     }
 
     /// Closes the frames whose slots lie below the stack pointer: they will not return.
-    #[inline]
+    #[inline(always)]
     pub(super) fn abandon(&mut self, pointer: u32, now: &Costs<N>) {
         while self.frames.last().is_some_and(|top| is_below(top.slot, pointer)) {
             self.close(now);
@@ -144,11 +151,13 @@ impl<const N: usize> ShadowStack<N> {
     }
 
     /// The innermost open call.
+    #[inline(always)]
     pub(super) fn innermost(&self) -> Option<Known> {
         self.frames.last().map(|top| top.known)
     }
 
     /// A jump by an edge into another function than the innermost one.
+    #[inline(never)]
     pub(super) fn jump(&mut self, known: Known, now: &Costs<N>, collects: Collects) {
         let Some(slot) = self.frames.last().map(|top| top.slot) else { return };
         // Functions that jump at each other have one frame each.
@@ -180,7 +189,7 @@ impl<const N: usize> ShadowStack<N> {
     }
 
     /// A return through the slot to which the stack pointer points.
-    #[inline]
+    #[inline(always)]
     pub(super) fn give_back(&mut self, pointer: u32, now: &Costs<N>) {
         if self.frames.last().is_none_or(|top| top.slot != pointer) && !self.unwind(pointer, now) {
             return;
@@ -192,6 +201,7 @@ impl<const N: usize> ShadowStack<N> {
 
     /// Closes the frames above the one with this slot; returns whether there is one.
     #[cold]
+    #[inline(never)]
     fn unwind(&mut self, pointer: u32, now: &Costs<N>) -> bool {
         let mut searched = self.frames.iter().rev().take(FRAMES_SEARCHED);
         let above = searched.position(|frame| frame.slot == pointer);
@@ -219,10 +229,10 @@ impl<const N: usize> ShadowStack<N> {
         std::mem::take(&mut self.edges)
     }
 
-    #[inline]
+    #[inline(always)]
     fn open(&mut self, slot: u32, known: Known, now: &Costs<N>, collects: Collects) {
-        if self.frames.len() >= FRAMES_MAX {
-            self.clear(now);
+        if self.frames.len() >= self.frames.capacity() {
+            self.make_room(now);
         }
         let open = at(&mut self.open, known.function, 0);
         let is_outermost = *open == 0;
@@ -233,13 +243,24 @@ impl<const N: usize> ShadowStack<N> {
         self.frames.push(Frame { slot, known, is_outermost, is_counted: true, collects, from: *now });
     }
 
+    /// Makes room for one more frame.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, now: &Costs<N>) {
+        if self.frames.len() >= FRAMES_MAX {
+            self.clear(now);
+        }
+        let more = self.frames.len().max(64).min(FRAMES_MAX - self.frames.len());
+        self.frames.reserve_exact(more);
+    }
+
     /// How many calls are open.
     #[cfg(test)]
     pub(super) fn depth(&self) -> usize {
         self.frames.len()
     }
 
-    #[inline]
+    #[inline(always)]
     fn close(&mut self, now: &Costs<N>) {
         let Some(frame) = self.frames.pop() else { return };
         *at(&mut self.open, frame.known.function, 0) -= 1;

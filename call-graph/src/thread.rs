@@ -6,14 +6,25 @@ use super::stack::{CalleeKind, Collects, Costs, Known, ShadowStack};
 use event::{Groups, Record, RecordKind, StateLayout};
 use instrument::call::{is_word, CallEvent, CallReader, Ticks, Transfer};
 use instrument::CallRecords;
-use simulate::{MissSide, RecordMiss, References};
+use simulate::{IntervalMisses, MissIntervals, References};
 
-/// What a record means to calls.
+/// What records of a batch mean to calls.
 #[derive(Clone, Copy)]
 pub(super) enum Step {
-    Transfer(CallEvent),
+    /// Words of transfers begin at this index of the batch.
+    Words(u32),
     /// A complex reference has made this many instructions, loads and stores in addition.
     More([u64; 3]),
+}
+
+/// A batch of records that is divided at its transfers; the allocations are reused.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// The records without words of calls.
+    pub(super) plain: Vec<Record>,
+    /// The intervals of these records: one before each step, and one behind the last.
+    pub(super) intervals: MissIntervals,
+    steps: Vec<Step>,
 }
 
 /// How many instructions complex references count in addition to their executions.
@@ -76,49 +87,44 @@ impl<const N: usize> ThreadCalls<N> {
         }
     }
 
-    /// Divides a batch into plain records and steps, each with the number of plain records before
-    /// it.
-    pub(super) fn divide(
-        &mut self,
-        records: &[Record],
-        counting: &Counting,
-        (plain, steps): (&mut Vec<Record>, &mut Vec<(u32, Step)>),
-    ) {
-        let mut at = 0;
-        while let Some(record) = records.get(at) {
+    /// Divides a batch into plain records and steps, with an interval of records before each step.
+    pub(super) fn divide(&mut self, records: &[Record], counting: &Counting, batch: &mut Batch) {
+        let Batch { plain, intervals, steps } = batch;
+        plain.clear();
+        intervals.clear();
+        steps.clear();
+        let mut follows_word = false;
+        for (record, at) in records.iter().zip(0..) {
             if is_word(record) {
-                let (event, words) = self.read(&records[at..]);
-                steps.extend(event.map(|event| (plain.len() as u32, Step::Transfer(event))));
-                at += words;
+                if !std::mem::replace(&mut follows_word, true) {
+                    steps.push(Step::Words(at));
+                    intervals.divide();
+                }
                 continue;
             }
-            at += 1;
+            follows_word = false;
             plain.push(*record);
+            intervals.add_record();
             if matches!(record.code().kind(), RecordKind::Complex | RecordKind::Payload) {
-                let more = self.complex(record, counting);
-                steps.extend(more.map(|more| (plain.len() as u32, Step::More(more))));
+                if let Some(more) = self.complex(record, counting) {
+                    steps.push(Step::More(more));
+                    intervals.divide();
+                }
             }
         }
     }
 
-    /// Follows steps, of which misses belong to the calls that are open until then.
-    pub(super) fn follow_steps(
-        &mut self,
-        steps: impl Iterator<Item = (u32, Step)>,
-        misses: &[RecordMiss],
-        keys: &mut Keys<'_>,
-    ) {
-        let mut misses = misses.iter().peekable();
-        for (behind, step) in steps {
-            while let Some(miss) = misses.next_if(|miss| miss.record < behind) {
-                self.missed(miss);
-            }
-            match step {
+    /// Follows the steps of a batch, of which misses belong to the calls that are open until then.
+    pub(super) fn follow_steps(&mut self, records: &[Record], batch: &Batch, keys: &mut Keys<'_>) {
+        let mut misses = batch.intervals.misses().iter();
+        for step in &batch.steps {
+            misses.next().into_iter().for_each(|misses| self.missed(misses));
+            match *step {
                 Step::More(more) => self.more(more),
-                Step::Transfer(event) => self.follow(&event, keys),
+                Step::Words(at) => _ = self.follow_words(&records[at as usize..], keys),
             }
         }
-        misses.for_each(|miss| self.missed(miss));
+        misses.for_each(|misses| self.missed(misses));
     }
 
     /// Follows a batch in one pass, where nothing is simulated; plain records are copied.
@@ -129,22 +135,30 @@ impl<const N: usize> ThreadCalls<N> {
         plain: &mut Vec<Record>,
         keys: &mut Keys<'_>,
     ) {
-        let mut at = 0;
+        plain.clear();
+        let mut at = self.follow_words(records, keys);
         while let Some(record) = records.get(at) {
-            if is_word(record) {
-                let (event, words) = self.read(&records[at..]);
-                if let Some(event) = event {
-                    self.follow(&event, keys);
-                }
-                at += words;
-                continue;
-            }
-            at += 1;
             plain.push(*record);
             if let Some(more) = self.complex(record, counting) {
                 self.more(more);
             }
+            at += 1;
+            at += self.follow_words(&records[at..], keys);
         }
+    }
+
+    /// Follows the words with which `records` begin; returns their number.
+    #[inline(always)]
+    fn follow_words(&mut self, records: &[Record], keys: &mut Keys<'_>) -> usize {
+        let mut at = 0;
+        while records.get(at).is_some_and(is_word) {
+            let (event, words) = self.read(&records[at..]);
+            if let Some(event) = event {
+                self.follow(&event, keys);
+            }
+            at += words;
+        }
+        at
     }
 
     /// Reads the event with which `words` begin, or else their first word; returns how many were
@@ -173,18 +187,14 @@ impl<const N: usize> ThreadCalls<N> {
         }
     }
 
-    fn missed(&mut self, miss: &RecordMiss) {
-        let event = match (miss.level, miss.side) {
-            (0, MissSide::Fetch) => Event::I1mr,
-            (0, MissSide::Load) => Event::D1mr,
-            (0, MissSide::Store) => Event::D1mw,
-            (1, MissSide::Fetch) => Event::ILmr,
-            (1, MissSide::Load) => Event::DLmr,
-            (1, MissSide::Store) => Event::DLmw,
-            _ => return,
-        };
-        if self.collects == Collects::Yes {
-            self.increase(event, 1);
+    fn missed(&mut self, misses: &IntervalMisses) {
+        if self.collects == Collects::No {
+            return;
+        }
+        const OF_LEVELS: [[Event; 3]; 2] =
+            [[Event::I1mr, Event::D1mr, Event::D1mw], [Event::ILmr, Event::DLmr, Event::DLmw]];
+        for (events, misses) in OF_LEVELS.iter().zip(misses) {
+            events.iter().zip(misses).for_each(|(event, more)| self.increase(*event, (*more).into()));
         }
     }
 
@@ -205,16 +215,22 @@ impl<const N: usize> ThreadCalls<N> {
         }
     }
 
+    #[inline(always)]
     fn jump(&mut self, event: &CallEvent, target: u64, keys: &mut Keys<'_>) {
-        let ThreadCalls { stack, now, collects, .. } = self;
         // A long jump has set the stack pointer before it.
-        stack.abandon(event.stack, now);
-        let Some(from) = stack.innermost() else { return };
+        self.stack.abandon(event.stack, &self.now);
         // Most indirect jumps are those of a `switch`.
-        if keys.is_within(from.edge, target) {
-            return;
+        match self.stack.innermost() {
+            Some(from) if !keys.is_within(from.edge, target) => self.leave(from, event.block, target, keys),
+            _ => {}
         }
-        let known = keys.find(event.block, target);
+    }
+
+    /// A jump out of the addresses of the innermost function.
+    #[inline(never)]
+    fn leave(&mut self, from: Known, block: u32, target: u64, keys: &mut Keys<'_>) {
+        let ThreadCalls { stack, now, collects, .. } = self;
+        let known = keys.find(block, target);
         if known.function == from.function {
             return;
         }

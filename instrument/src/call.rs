@@ -117,30 +117,26 @@ impl CallReader {
     /// is open; returns it with their number. [`CallReader::read`] reads everything else.
     #[inline(always)]
     pub fn read_whole(&mut self, words: &[Record]) -> Option<(CallEvent, usize)> {
-        let code = |index: usize| words.get(index).map(|word| u32::from(word.code().0) & 15);
+        let code = |word: &Record| word.what & 15;
         let first = words.first().filter(|_| self.open.is_none())?;
         let references = usize::from(self.records == CallRecords::References);
+        let has_target = code(first) != RETURN;
+        let words = words.get(..1 + references + usize::from(has_target))?;
         let mut ticks = Ticks { instructions: first.address, loads: 0, stores: self.stores };
         if references > 0 {
-            let word = words.get(1).filter(|_| code(1) == Some(REFERENCES))?;
+            let word = Some(&words[1]).filter(|word| code(word) == REFERENCES)?;
             let more = word.extra.wrapping_sub(self.stores as u32);
             (ticks.loads, ticks.stores) = (word.address, self.stores.wrapping_add(more.into()));
         }
-        let (transfer, count) = match code(0)? {
-            RETURN => (Transfer::Return, 1 + references),
-            first if code(1 + references) == Some(TARGET) => {
-                let target = words[1 + references].address;
-                let transfer = match first {
-                    CALL => Transfer::Call(target),
-                    JUMP => Transfer::Jump(target),
-                    _ => return None,
-                };
-                (transfer, 2 + references)
-            }
+        let last = &words[words.len() - 1];
+        let transfer = match code(first) {
+            RETURN => Transfer::Return,
+            CALL if code(last) == TARGET => Transfer::Call(last.address),
+            JUMP if code(last) == TARGET => Transfer::Jump(last.address),
             _ => return None,
         };
         self.stores = ticks.stores;
-        Some((CallEvent { transfer, block: first.site() as u32, stack: first.extra, ticks }, count))
+        Some((CallEvent { transfer, block: first.what >> 8, stack: first.extra, ticks }, words.len()))
     }
 
     /// Reads the next word; returns the event if the word is its last. Words without a beginning
