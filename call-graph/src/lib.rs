@@ -24,7 +24,7 @@ pub use stack::Collects;
 pub use thread::MoreInstructions;
 
 use event::{Record, StateLayout};
-use instrument::call::Ticks;
+use instrument::call::{DirectTarget, Ticks};
 use instrument::{CallRecords, EndedImage, Module};
 use keys::{EdgeTable, Keys};
 use simulate::MissIntervals;
@@ -53,6 +53,8 @@ pub type Simulate<'s> = &'s mut dyn FnMut(&[Record], &mut MissIntervals);
 pub trait CallGraph {
     /// Says which modules an image has in addition.
     fn modules(&mut self, image: u32, more: &[Module]);
+    /// Says where direct calls and jumps of an image lead.
+    fn targets(&mut self, image: u32, more: &[DirectTarget]);
     /// Follows records of a thread of an image. Those that are no words of calls go to `simulate`.
     fn records(&mut self, thread: (u32, u32), records: &[Record], simulate: Simulate<'_>);
     /// Notes the running sums of a thread.
@@ -126,6 +128,10 @@ impl<const N: usize> Graph<N> {
 impl<const N: usize> CallGraph for Graph<N> {
     fn modules(&mut self, image: u32, more: &[Module]) {
         self.images.entry(image).or_default().modules.extend_from_slice(more);
+    }
+
+    fn targets(&mut self, image: u32, more: &[DirectTarget]) {
+        self.images.entry(image).or_default().table.add_targets(more);
     }
 
     fn records(&mut self, (image, thread): (u32, u32), records: &[Record], simulate: Simulate<'_>) {

@@ -44,6 +44,12 @@ impl<const N: usize> Edge<N> {
     }
 
     #[inline(always)]
+    fn count(&mut self, collects: Collects) {
+        self.calls += 1;
+        self.collected += u64::from(collects == Collects::Yes);
+    }
+
+    #[inline(always)]
     fn add(&mut self, now: &Costs<N>, from: &Costs<N>) {
         for (sum, (now, from)) in self.costs.iter_mut().zip(now.iter().zip(from)) {
             *sum = sum.wrapping_add(now.wrapping_sub(*from));
@@ -116,18 +122,11 @@ fn is_below(low: u32, high: u32) -> bool {
 }
 
 /// The element at `index` of a table, which grows if it is too short.
-#[inline(always)]
 fn at<T: Clone>(table: &mut Vec<T>, index: u32, empty: T) -> &mut T {
     if index as usize >= table.len() {
-        grow(table, index, empty);
+        table.resize((index as usize + 1).next_power_of_two(), empty);
     }
     &mut table[index as usize]
-}
-
-#[cold]
-#[inline(never)]
-fn grow<T: Clone>(table: &mut Vec<T>, index: u32, empty: T) {
-    table.resize((index as usize + 1).next_power_of_two(), empty);
 }
 
 impl<const N: usize> ShadowStack<N> {
@@ -234,13 +233,43 @@ impl<const N: usize> ShadowStack<N> {
         if self.frames.len() >= self.frames.capacity() {
             self.make_room(now);
         }
-        let open = at(&mut self.open, known.function, 0);
-        let is_outermost = *open == 0;
-        *open += 1;
-        let edge = at(&mut self.edges, known.edge, Edge::NONE);
-        edge.calls += 1;
-        edge.collected += u64::from(collects == Collects::Yes);
+        let is_outermost = match self.open.get_mut(known.function as usize) {
+            Some(open) => {
+                *open += 1;
+                *open == 1
+            }
+            None => self.first_of_function(known.function),
+        };
+        match self.edges.get_mut(known.edge as usize) {
+            Some(edge) => edge.count(collects),
+            None => self.first_of_edge(known.edge, collects),
+        }
         self.frames.push(Frame { slot, known, is_outermost, is_counted: true, collects, from: *now });
+    }
+
+    /// Counts a frame of a function that the table does not have; it is an outermost one.
+    #[cold]
+    #[inline(never)]
+    fn first_of_function(&mut self, function: u32) -> bool {
+        *at(&mut self.open, function, 0) += 1;
+        true
+    }
+
+    /// Counts a call by an edge that the table does not have.
+    #[cold]
+    #[inline(never)]
+    fn first_of_edge(&mut self, edge: u32, collects: Collects) {
+        at(&mut self.edges, edge, Edge::NONE).count(collects);
+    }
+
+    /// Adds the costs of the innermost call, whose edge the table does not have because a part has
+    /// ended.
+    #[cold]
+    #[inline(never)]
+    fn end_of_edge(&mut self, now: &Costs<N>) {
+        if let Some(Frame { known, from, .. }) = self.frames.last() {
+            at(&mut self.edges, known.edge, Edge::NONE).add(now, from);
+        }
     }
 
     /// Makes room for one more frame.
@@ -262,10 +291,19 @@ impl<const N: usize> ShadowStack<N> {
 
     #[inline(always)]
     fn close(&mut self, now: &Costs<N>) {
-        let Some(frame) = self.frames.pop() else { return };
-        *at(&mut self.open, frame.known.function, 0) -= 1;
-        if frame.is_outermost {
-            at(&mut self.edges, frame.known.edge, Edge::NONE).add(now, &frame.from);
+        // The frame is read where it lies: it was written field by field just before, and a copy of
+        // the whole would have to wait until these stores have reached the cache.
+        let Some(frame) = self.frames.last() else { return };
+        // Its call has entered the function into the table.
+        if let Some(open) = self.open.get_mut(frame.known.function as usize) {
+            *open -= 1;
         }
+        if frame.is_outermost {
+            match self.edges.get_mut(frame.known.edge as usize) {
+                Some(edge) => edge.add(now, &frame.from),
+                None => self.end_of_edge(now),
+            }
+        }
+        self.frames.truncate(self.frames.len() - 1);
     }
 }

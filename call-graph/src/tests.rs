@@ -1,5 +1,7 @@
 //! Shadow stacks against a twin that adds each cost to every open call.
 
+mod batches;
+
 use super::stack::{CalleeKind, Collects, Known, ShadowStack};
 use std::collections::BTreeMap;
 

@@ -77,13 +77,17 @@ impl<const N: usize> ThreadCalls<N> {
     }
 
     /// Counts what happened since the running sums were read last.
-    #[inline]
+    #[inline(always)]
     pub(super) fn advance(&mut self, ticks: Ticks) {
-        let last = std::mem::replace(&mut self.last, ticks);
-        if self.collects == Collects::Yes {
-            self.increase(Event::Ir, ticks.instructions.wrapping_sub(last.instructions));
-            self.increase(Event::Dr, ticks.loads.wrapping_sub(last.loads));
-            self.increase(Event::Dw, ticks.stores.wrapping_sub(last.stores));
+        // What nobody collects is 0 times what happened, which is cheaper than a branch.
+        let collects = u64::from(self.collects == Collects::Yes);
+        let more = |now: u64, last: u64| now.wrapping_sub(last).wrapping_mul(collects);
+        self.increase(Event::Ir, more(ticks.instructions, self.last.instructions));
+        self.last.instructions = ticks.instructions;
+        if N > 1 {
+            self.increase(Event::Dr, more(ticks.loads, self.last.loads));
+            self.increase(Event::Dw, more(ticks.stores, self.last.stores));
+            (self.last.loads, self.last.stores) = (ticks.loads, ticks.stores);
         }
     }
 
@@ -152,23 +156,86 @@ impl<const N: usize> ThreadCalls<N> {
     fn follow_words(&mut self, records: &[Record], keys: &mut Keys<'_>) -> usize {
         let mut at = 0;
         while records.get(at).is_some_and(is_word) {
-            let (event, words) = self.read(&records[at..]);
-            if let Some(event) = event {
-                self.follow(&event, keys);
-            }
-            at += words;
+            at += match self.rests || self.reader.is_within() {
+                true => self.follow_word(&records[at], keys),
+                false => self.follow_whole(&records[at..], keys),
+            };
         }
         at
     }
 
-    /// Reads the event with which `words` begin, or else their first word; returns how many were
-    /// read.
+    /// Follows whole events with which `words` begin, or else the first word; returns how many
+    /// words were read.
     #[inline(always)]
-    fn read(&mut self, words: &[Record]) -> (Option<CallEvent>, usize) {
-        match self.reader.read_whole(words) {
-            Some((event, count)) => (Some(event), count),
-            None => (self.reader.read(&words[0]), 1),
+    fn follow_whole(&mut self, words: &[Record], keys: &mut Keys<'_>) -> usize {
+        let mut at = 0;
+        while let Some((event, count)) = self.read(&words[at..]) {
+            at += count;
+            self.advance(event.ticks);
+            match event.transfer {
+                Transfer::DirectCall => at += self.direct_call(&event, &words[at..], keys),
+                _ => self.follow(&event, keys),
+            }
         }
+        match at {
+            0 => self.follow_word(&words[0], keys),
+            _ => at,
+        }
+    }
+
+    /// Reads the event with which `words` begin, if all of its words are there.
+    #[inline(always)]
+    fn read(&mut self, words: &[Record]) -> Option<(CallEvent, usize)> {
+        words.first().filter(|word| is_word(word))?;
+        match N {
+            1 => self.reader.read_whole::<false>(words),
+            _ => self.reader.read_whole::<true>(words),
+        }
+    }
+
+    /// Follows a direct call; `words` are those behind it. Returns how many of them were followed
+    /// too.
+    #[inline(always)]
+    fn direct_call(&mut self, event: &CallEvent, words: &[Record], keys: &mut Keys<'_>) -> usize {
+        let Some(known) = keys.direct(event.block) else { return 0 };
+        if known.kind == CalleeKind::Stub {
+            if let Some((behind, jump, count)) = self.jump_of_stub(event, known, words, keys) {
+                self.stack.call(event.stack, behind, &self.now, self.collects);
+                self.advance(jump.ticks);
+                return count;
+            }
+        }
+        self.stack.call(event.stack, known, &self.now, self.collects);
+        0
+    }
+
+    /// The jump of the stub that a call has just entered, with the edge that takes the place of the
+    /// stub's, if the stub has jumped there before. Opening that edge at once is the same as
+    /// opening the stub's and replacing it.
+    #[inline(always)]
+    fn jump_of_stub(
+        &mut self,
+        call: &CallEvent,
+        stub: Known,
+        words: &[Record],
+        keys: &Keys<'_>,
+    ) -> Option<(Known, CallEvent, usize)> {
+        let (jump, count) = self.read(words).filter(|(jump, _)| jump.stack == call.stack.wrapping_sub(8))?;
+        let Transfer::Jump(target) = jump.transfer else { return None };
+        Some((keys.behind_stub(stub.edge, target)?, jump, count))
+    }
+
+    /// Follows one word, with which an event may end; returns the number of words.
+    #[cold]
+    #[inline(never)]
+    fn follow_word(&mut self, word: &Record, keys: &mut Keys<'_>) -> usize {
+        if let Some(event) = self.reader.read(word) {
+            self.advance(event.ticks);
+            if !self.rests {
+                self.follow(&event, keys);
+            }
+        }
+        1
     }
 
     /// What a complex reference adds, which the running sums leave out, if `record` is its last.
@@ -201,17 +268,18 @@ impl<const N: usize> ThreadCalls<N> {
     /// Lets the shadow stack follow an event.
     #[inline(always)]
     fn follow(&mut self, event: &CallEvent, keys: &mut Keys<'_>) {
-        self.advance(event.ticks);
-        if self.rests {
-            return;
-        }
         match event.transfer {
             Transfer::Return => self.stack.give_back(event.stack, &self.now),
             Transfer::Call(target) => {
                 let known = keys.find(event.block, target);
                 self.stack.call(event.stack, known, &self.now, self.collects);
             }
+            Transfer::DirectCall => _ = self.direct_call(event, &[], keys),
             Transfer::Jump(target) => self.jump(event, target, keys),
+            Transfer::DirectJump => {
+                let Some(target) = keys.direct_target(event.block) else { return };
+                self.jump(event, target, keys);
+            }
         }
     }
 
@@ -230,6 +298,9 @@ impl<const N: usize> ThreadCalls<N> {
     #[inline(never)]
     fn leave(&mut self, from: Known, block: u32, target: u64, keys: &mut Keys<'_>) {
         let ThreadCalls { stack, now, collects, .. } = self;
+        if let Some(known) = keys.behind_stub(from.edge, target) {
+            return stack.replace(known);
+        }
         let known = keys.find(block, target);
         if known.function == from.function {
             return;
@@ -238,7 +309,11 @@ impl<const N: usize> ThreadCalls<N> {
         let in_place = |keys: &mut Keys<'_>| -> Known { keys.find(keys.block_of(from.edge), target) };
         match from.kind {
             CalleeKind::Function => stack.jump(known, now, *collects),
-            CalleeKind::Stub => stack.replace(in_place(keys)),
+            CalleeKind::Stub => {
+                let known = in_place(keys);
+                keys.note_behind_stub(from.edge, target, known);
+                stack.replace(known);
+            }
             CalleeKind::Resolver => stack.succeed(in_place(keys), now, *collects),
         }
     }

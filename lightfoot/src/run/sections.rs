@@ -11,7 +11,7 @@ use crate::run::simulation::Simulation;
 use crate::run::tally::Part;
 use call_graph::{CallGraph, Calls, Collects};
 use event::Record;
-use instrument::call::Ticks;
+use instrument::call::{DirectTarget, Ticks};
 use instrument::mark::{Deed, PartCounts};
 use instrument::{ComplexCounts, EndedImage, Module, Observer};
 use simulate::{Counts, MissIntervals, Shelf};
@@ -181,6 +181,10 @@ impl Observer for Sections {
 
     fn modules(&mut self, image: u32, more: &[Module]) {
         self.graph.iter_mut().for_each(|graph| graph.modules(image, more));
+    }
+
+    fn targets(&mut self, image: u32, more: &[DirectTarget]) {
+        self.graph.iter_mut().for_each(|graph| graph.targets(image, more));
     }
 
     fn ticks(&mut self, image: u32, thread: u32, ticks: Ticks) {
