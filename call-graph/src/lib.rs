@@ -25,7 +25,7 @@ pub use thread::MoreInstructions;
 
 use event::{Record, StateLayout};
 use instrument::call::{DirectTarget, Ticks};
-use instrument::{CallRecords, EndedImage, Module};
+use instrument::{Block, CallRecords, EndedImage, Module};
 use keys::{EdgeTable, Keys};
 use simulate::MissIntervals;
 use stack::Edge;
@@ -193,11 +193,12 @@ impl<const N: usize> CallGraph for Graph<N> {
         let Some(ImageCalls { table, parts, .. }) = self.images.remove(&image.number) else {
             return HashMap::new();
         };
-        let firsts = first_blocks(image, &table);
+        let firsts = first_blocks(&image.profile.blocks, table.all.iter().map(|key| key.target));
         let calls_of = |edges: Vec<Edge<N>>| -> Vec<Calls> {
             let used = edges.into_iter().zip(&table.all).filter(|(edge, _)| !edge.is_empty());
             let calls = used.filter_map(|(edge, key)| {
-                let (block, callee) = (image.numbering.block(key.block), *firsts.get(&key.target)?);
+                let numbers = image.numbering;
+                let (block, callee) = (numbers.block(key.block), numbers.block(*firsts.get(&key.target)?));
                 Some(Calls { block, callee, times: edge.calls, costs: Events::of_first(&edge.costs) })
             });
             calls.collect()
@@ -211,12 +212,15 @@ fn is_meant(thread: Option<u32>, number: u32) -> bool {
     thread.is_none_or(|one| one == number)
 }
 
-/// The numbers, in the run's profile, of the blocks at the targets of edges.
-fn first_blocks(image: &EndedImage<'_>, table: &EdgeTable) -> ByNumber<u64, u32> {
-    let mut firsts: ByNumber<u64, u32> = table.all.iter().map(|key| (key.target, u32::MAX)).collect();
-    for (block, number) in image.profile.blocks.iter().zip(0..) {
+/// The numbers, in their image, of the blocks at these addresses. Of a block that was translated
+/// again, one translation may never have run, and reports have no place for it.
+fn first_blocks(blocks: &[Block], addresses: impl Iterator<Item = u64>) -> ByNumber<u64, u32> {
+    let mut firsts: ByNumber<u64, u32> = addresses.map(|address| (address, u32::MAX)).collect();
+    for (block, number) in blocks.iter().zip(0..) {
         if let Some(first) = firsts.get_mut(&block.ip) {
-            *first = image.numbering.block(number);
+            if *first == u32::MAX || block.executions > 0 {
+                *first = number;
+            }
         }
     }
     firsts.retain(|_, first| *first != u32::MAX);
