@@ -9,6 +9,7 @@ mod complete;
 mod count;
 mod diff;
 mod doctor;
+mod heap;
 mod index;
 mod instrument;
 mod machines;
@@ -19,6 +20,7 @@ mod nameless;
 mod new_tool;
 mod perturb;
 mod plan;
+mod show;
 mod study;
 mod thread;
 mod tile;
@@ -36,7 +38,7 @@ use anyhow::Result;
 use std::ffi::OsString;
 
 /// Commands whose exit status is the program's own.
-const PROGRAM_RUNNERS: &[&str] = &["count", "cache", "tool", "trace", "plan"];
+const PROGRAM_RUNNERS: &[&str] = &["count", "cache", "heap", "tool", "trace", "plan"];
 
 /// Runs a command.
 ///
@@ -51,8 +53,10 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::BenchWorker(options) => bench::worker(options),
         Command::NewTool(options) => new_tool::run(options),
         Command::Diff(options) => diff::run(options),
+        Command::Heap(options) => heap::run(options),
         Command::Tool(options) => tool::run(options),
         Command::Trace(options) => trace::run(options),
+        Command::Show(options) => show::run(options),
         Command::Align(options) => align::run(options),
         Command::Perturb(options) => perturb::run(options),
         Command::Plan(options) => plan::run(options),
