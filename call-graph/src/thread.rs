@@ -255,7 +255,8 @@ impl<const N: usize> ThreadCalls<N> {
     }
 
     fn missed(&mut self, misses: &IntervalMisses) {
-        if self.collects == Collects::No {
+        // Most intervals are short and have no miss.
+        if self.collects == Collects::No || *misses == IntervalMisses::default() {
             return;
         }
         const OF_LEVELS: [[Event; 3]; 2] =
