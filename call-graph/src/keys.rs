@@ -1,6 +1,7 @@
 //! The edges of an image: numbers for pairs of a block and the address to which it leads.
 
 use super::stack::{CalleeKind, Known};
+use instrument::call::DirectTarget;
 use instrument::Module;
 use std::ops::Range;
 use symbol::{ByNumber, FunctionRange, Symbolizer};
@@ -11,8 +12,6 @@ pub(super) struct Key {
     pub(super) block: u32,
     pub(super) target: u64,
     known: Known,
-    /// The addresses of the callee's function.
-    function: Range<u64>,
 }
 
 /// The edge that a block used last.
@@ -30,10 +29,24 @@ impl Last {
         Last { target: NOWHERE, known: Known { edge: 0, function: 0, kind: CalleeKind::Function } };
 }
 
+/// Where the direct call or jump of a block leads.
+#[derive(Clone, Copy)]
+struct Direct {
+    target: u64,
+    /// The call's edge, once it was used.
+    known: Option<Known>,
+}
+
 /// All edges of an image.
 #[derive(Default)]
 pub(super) struct EdgeTable {
     pub(super) all: Vec<Key>,
+    /// By edge: the first address of the callee's function, and its bytes.
+    extents: Vec<(u64, u64)>,
+    /// By edge whose callee is a stub: the edge that last took its place, with its target.
+    behind: Vec<Last>,
+    /// By block: where its direct call or jump leads.
+    direct: Vec<Direct>,
     numbers: ByNumber<(u32, u64), u32>,
     /// By block.
     last: Vec<Last>,
@@ -47,6 +60,37 @@ pub(super) struct EdgeTable {
 struct Lately {
     block: u32,
     last: Last,
+}
+
+impl EdgeTable {
+    /// Enters an edge to a function that begins at the target and has this number of bytes.
+    #[cfg(test)]
+    pub(super) fn enter(
+        &mut self,
+        block: u32,
+        (target, bytes): (u64, u64),
+        (function, kind): (u32, CalleeKind),
+    ) {
+        let known = Known { edge: self.all.len() as u32, function, kind };
+        self.all.push(Key { block, target, known });
+        self.extents.push((target, bytes));
+        self.numbers.insert((block, target), known.edge);
+    }
+
+    /// Notes where direct calls and jumps lead.
+    pub(super) fn add_targets(&mut self, more: &[DirectTarget]) {
+        for &DirectTarget { block, target } in more {
+            grow(&mut self.direct, block, Direct { target: NOWHERE, known: None });
+            self.direct[block as usize] = Direct { target, known: None };
+        }
+    }
+}
+
+/// Makes room for the element at `index` of a table.
+fn grow<T: Clone>(table: &mut Vec<T>, index: u32, empty: T) {
+    if table.len() <= index as usize {
+        table.resize((index as usize + 1).next_power_of_two(), empty);
+    }
 }
 
 /// Number of edges that were used lately.
@@ -69,10 +113,51 @@ impl Keys<'_> {
         }
     }
 
+    /// The edge of a block's direct call; `None` if the block has none.
+    #[inline(always)]
+    pub(super) fn direct(&mut self, block: u32) -> Option<Known> {
+        match self.table.direct.get(block as usize)?.known {
+            None => self.first_direct(block),
+            known => known,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn first_direct(&mut self, block: u32) -> Option<Known> {
+        let target = self.direct_target(block)?;
+        let known = self.look_up(block, target);
+        self.table.direct[block as usize].known = Some(known);
+        Some(known)
+    }
+
+    /// The target of a block's direct call or jump.
+    #[inline(always)]
+    pub(super) fn direct_target(&self, block: u32) -> Option<u64> {
+        let target = self.table.direct.get(block as usize)?.target;
+        (target != NOWHERE).then_some(target)
+    }
+
+    /// The edge that took the place of a stub's when the stub last jumped to an address.
+    #[inline(always)]
+    pub(super) fn behind_stub(&self, edge: u32, target: u64) -> Option<Known> {
+        let behind = self.table.behind.get(edge as usize)?;
+        (behind.target == target).then_some(behind.known)
+    }
+
+    /// Notes the edge that takes the place of a stub's when the stub jumps to an address.
+    pub(super) fn note_behind_stub(&mut self, edge: u32, target: u64, known: Known) {
+        grow(&mut self.table.behind, edge, Last::NONE);
+        self.table.behind[edge as usize] = Last { target, known };
+    }
+
     /// Whether an address belongs to the function to which an edge leads.
     #[inline(always)]
     pub(super) fn is_within(&self, edge: u32, address: u64) -> bool {
-        self.table.all[edge as usize].function.contains(&address)
+        self.table
+            .extents
+            .get(edge as usize)
+            .is_some_and(|(start, bytes)| address.wrapping_sub(*start) < *bytes)
     }
 
     /// The block from which an edge leads.
@@ -95,11 +180,8 @@ impl Keys<'_> {
             None => self.new_edge(block, target),
         };
         self.table.lately[slot] = Lately { block, last: Last { target, known } };
-        let last = &mut self.table.last;
-        if last.len() <= block as usize {
-            last.resize((block as usize + 1).next_power_of_two(), Last::NONE);
-        }
-        last[block as usize] = Last { target, known };
+        grow(&mut self.table.last, block, Last::NONE);
+        self.table.last[block as usize] = Last { target, known };
         known
     }
 
@@ -107,7 +189,8 @@ impl Keys<'_> {
         let (range, function, kind) = self.callee_at(target);
         let edge = self.table.all.len() as u32;
         let known = Known { edge, function, kind };
-        self.table.all.push(Key { block, target, known, function: range });
+        self.table.all.push(Key { block, target, known });
+        self.table.extents.push((range.start, range.end.saturating_sub(range.start)));
         self.table.numbers.insert((block, target), edge);
         known
     }

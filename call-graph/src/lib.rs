@@ -24,14 +24,14 @@ pub use stack::Collects;
 pub use thread::MoreInstructions;
 
 use event::{Record, StateLayout};
-use instrument::call::Ticks;
-use instrument::{CallRecords, EndedImage, Module};
+use instrument::call::{DirectTarget, Ticks};
+use instrument::{Block, CallRecords, EndedImage, Module};
 use keys::{EdgeTable, Keys};
-use simulate::RecordMiss;
+use simulate::MissIntervals;
 use stack::Edge;
 use std::collections::{BTreeMap, HashMap};
 use symbol::{ByNumber, Symbolizer};
-use thread::{Counting, Step, ThreadCalls};
+use thread::{Batch, Counting, ThreadCalls};
 
 /// The calls from one block to one function, under the numbers of the run's profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +46,15 @@ pub struct Calls {
     pub costs: Events,
 }
 
-/// Simulates records and puts their misses into a list.
-pub type Simulate<'s> = &'s mut dyn FnMut(&[Record], &mut Vec<RecordMiss>);
+/// Simulates records and counts their misses by interval.
+pub type Simulate<'s> = &'s mut dyn FnMut(&[Record], &mut MissIntervals);
 
 /// Follows the calls of all images that live.
 pub trait CallGraph {
     /// Says which modules an image has in addition.
     fn modules(&mut self, image: u32, more: &[Module]);
+    /// Says where direct calls and jumps of an image lead.
+    fn targets(&mut self, image: u32, more: &[DirectTarget]);
     /// Follows records of a thread of an image. Those that are no words of calls go to `simulate`.
     fn records(&mut self, thread: (u32, u32), records: &[Record], simulate: Simulate<'_>);
     /// Notes the running sums of a thread.
@@ -86,11 +88,7 @@ struct Graph<const N: usize> {
     counting: Counting,
     symbols: Symbolizer,
     images: HashMap<u32, ImageCalls<N>>,
-    /// What the records of a batch mean, in their order; the allocation is reused.
-    steps: Vec<(u32, Step)>,
-    /// The records of a batch without words of calls; the allocation is reused.
-    plain: Vec<Record>,
-    misses: Vec<RecordMiss>,
+    batch: Batch,
 }
 
 /// The call graph of an image.
@@ -116,9 +114,7 @@ impl<const N: usize> Graph<N> {
             counting: Counting { more, layout: StateLayout::default() },
             symbols: Symbolizer::new(),
             images: HashMap::new(),
-            steps: Vec::new(),
-            plain: Vec::new(),
-            misses: Vec::new(),
+            batch: Batch::default(),
         }
     }
 
@@ -134,19 +130,24 @@ impl<const N: usize> CallGraph for Graph<N> {
         self.images.entry(image).or_default().modules.extend_from_slice(more);
     }
 
+    fn targets(&mut self, image: u32, more: &[DirectTarget]) {
+        self.images.entry(image).or_default().table.add_targets(more);
+    }
+
     fn records(&mut self, (image, thread): (u32, u32), records: &[Record], simulate: Simulate<'_>) {
-        let Graph { counting, symbols, images, steps, plain, misses, .. } = self;
+        let Graph { counting, symbols, images, batch, .. } = self;
         let ImageCalls { modules, table, threads, .. } = images.entry(image).or_default();
         let thread = threads.entry(thread).or_insert_with(|| ThreadCalls::new(self.records));
         let mut keys = Keys { table, symbols, modules };
-        plain.clear();
         if N == 1 {
-            thread.follow_records(records, counting, plain, &mut keys);
-            return simulate(plain, misses);
+            thread.follow_records(records, counting, &mut batch.plain, &mut keys);
+        } else {
+            thread.divide(records, counting, batch);
         }
-        thread.divide(records, counting, (plain, steps));
-        simulate(plain, misses);
-        thread.follow_steps(steps.drain(..), misses, &mut keys);
+        simulate(&batch.plain, &mut batch.intervals);
+        if N > 1 {
+            thread.follow_steps(records, batch, &mut keys);
+        }
     }
 
     fn ticks(&mut self, image: u32, thread: u32, ticks: Ticks) {
@@ -192,11 +193,12 @@ impl<const N: usize> CallGraph for Graph<N> {
         let Some(ImageCalls { table, parts, .. }) = self.images.remove(&image.number) else {
             return HashMap::new();
         };
-        let firsts = first_blocks(image, &table);
+        let firsts = first_blocks(&image.profile.blocks, table.all.iter().map(|key| key.target));
         let calls_of = |edges: Vec<Edge<N>>| -> Vec<Calls> {
             let used = edges.into_iter().zip(&table.all).filter(|(edge, _)| !edge.is_empty());
             let calls = used.filter_map(|(edge, key)| {
-                let (block, callee) = (image.numbering.block(key.block), *firsts.get(&key.target)?);
+                let numbers = image.numbering;
+                let (block, callee) = (numbers.block(key.block), numbers.block(*firsts.get(&key.target)?));
                 Some(Calls { block, callee, times: edge.calls, costs: Events::of_first(&edge.costs) })
             });
             calls.collect()
@@ -210,12 +212,15 @@ fn is_meant(thread: Option<u32>, number: u32) -> bool {
     thread.is_none_or(|one| one == number)
 }
 
-/// The numbers, in the run's profile, of the blocks at the targets of edges.
-fn first_blocks(image: &EndedImage<'_>, table: &EdgeTable) -> ByNumber<u64, u32> {
-    let mut firsts: ByNumber<u64, u32> = table.all.iter().map(|key| (key.target, u32::MAX)).collect();
-    for (block, number) in image.profile.blocks.iter().zip(0..) {
+/// The numbers, in their image, of the blocks at these addresses. Of a block that was translated
+/// again, one translation may never have run, and reports have no place for it.
+fn first_blocks(blocks: &[Block], addresses: impl Iterator<Item = u64>) -> ByNumber<u64, u32> {
+    let mut firsts: ByNumber<u64, u32> = addresses.map(|address| (address, u32::MAX)).collect();
+    for (block, number) in blocks.iter().zip(0..) {
         if let Some(first) = firsts.get_mut(&block.ip) {
-            *first = image.numbering.block(number);
+            if *first == u32::MAX || block.executions > 0 {
+                *first = number;
+            }
         }
     }
     firsts.retain(|_, first| *first != u32::MAX);

@@ -44,6 +44,12 @@ impl<const N: usize> Edge<N> {
     }
 
     #[inline(always)]
+    fn count(&mut self, collects: Collects) {
+        self.calls += 1;
+        self.collected += u64::from(collects == Collects::Yes);
+    }
+
+    #[inline(always)]
     fn add(&mut self, now: &Costs<N>, from: &Costs<N>) {
         for (sum, (now, from)) in self.costs.iter_mut().zip(now.iter().zip(from)) {
             *sum = sum.wrapping_add(now.wrapping_sub(*from));
@@ -64,6 +70,7 @@ pub(super) struct Known {
 
 /// What a callee is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(super) enum CalleeKind {
     /// A function.
     Function,
@@ -115,7 +122,6 @@ fn is_below(low: u32, high: u32) -> bool {
 }
 
 /// The element at `index` of a table, which grows if it is too short.
-#[inline(always)]
 fn at<T: Clone>(table: &mut Vec<T>, index: u32, empty: T) -> &mut T {
     if index as usize >= table.len() {
         table.resize((index as usize + 1).next_power_of_two(), empty);
@@ -129,14 +135,14 @@ impl<const N: usize> ShadowStack<N> {
     }
 
     /// A call by an edge, with the stack pointer that it finds.
-    #[inline]
+    #[inline(always)]
     pub(super) fn call(&mut self, pointer: u32, known: Known, now: &Costs<N>, collects: Collects) {
         self.abandon(pointer, now);
         self.open(pointer.wrapping_sub(8), known, now, collects);
     }
 
     /// Closes the frames whose slots lie below the stack pointer: they will not return.
-    #[inline]
+    #[inline(always)]
     pub(super) fn abandon(&mut self, pointer: u32, now: &Costs<N>) {
         while self.frames.last().is_some_and(|top| is_below(top.slot, pointer)) {
             self.close(now);
@@ -144,11 +150,13 @@ impl<const N: usize> ShadowStack<N> {
     }
 
     /// The innermost open call.
+    #[inline(always)]
     pub(super) fn innermost(&self) -> Option<Known> {
         self.frames.last().map(|top| top.known)
     }
 
     /// A jump by an edge into another function than the innermost one.
+    #[inline(never)]
     pub(super) fn jump(&mut self, known: Known, now: &Costs<N>, collects: Collects) {
         let Some(slot) = self.frames.last().map(|top| top.slot) else { return };
         // Functions that jump at each other have one frame each.
@@ -180,7 +188,7 @@ impl<const N: usize> ShadowStack<N> {
     }
 
     /// A return through the slot to which the stack pointer points.
-    #[inline]
+    #[inline(always)]
     pub(super) fn give_back(&mut self, pointer: u32, now: &Costs<N>) {
         if self.frames.last().is_none_or(|top| top.slot != pointer) && !self.unwind(pointer, now) {
             return;
@@ -192,6 +200,7 @@ impl<const N: usize> ShadowStack<N> {
 
     /// Closes the frames above the one with this slot; returns whether there is one.
     #[cold]
+    #[inline(never)]
     fn unwind(&mut self, pointer: u32, now: &Costs<N>) -> bool {
         let mut searched = self.frames.iter().rev().take(FRAMES_SEARCHED);
         let above = searched.position(|frame| frame.slot == pointer);
@@ -219,18 +228,59 @@ impl<const N: usize> ShadowStack<N> {
         std::mem::take(&mut self.edges)
     }
 
-    #[inline]
+    #[inline(always)]
     fn open(&mut self, slot: u32, known: Known, now: &Costs<N>, collects: Collects) {
+        if self.frames.len() >= self.frames.capacity() {
+            self.make_room(now);
+        }
+        let is_outermost = match self.open.get_mut(known.function as usize) {
+            Some(open) => {
+                *open += 1;
+                *open == 1
+            }
+            None => self.first_of_function(known.function),
+        };
+        match self.edges.get_mut(known.edge as usize) {
+            Some(edge) => edge.count(collects),
+            None => self.first_of_edge(known.edge, collects),
+        }
+        self.frames.push(Frame { slot, known, is_outermost, is_counted: true, collects, from: *now });
+    }
+
+    /// Counts a frame of a function that the table does not have; it is an outermost one.
+    #[cold]
+    #[inline(never)]
+    fn first_of_function(&mut self, function: u32) -> bool {
+        *at(&mut self.open, function, 0) += 1;
+        true
+    }
+
+    /// Counts a call by an edge that the table does not have.
+    #[cold]
+    #[inline(never)]
+    fn first_of_edge(&mut self, edge: u32, collects: Collects) {
+        at(&mut self.edges, edge, Edge::NONE).count(collects);
+    }
+
+    /// Adds the costs of the innermost call, whose edge the table does not have because a part has
+    /// ended.
+    #[cold]
+    #[inline(never)]
+    fn end_of_edge(&mut self, now: &Costs<N>) {
+        if let Some(Frame { known, from, .. }) = self.frames.last() {
+            at(&mut self.edges, known.edge, Edge::NONE).add(now, from);
+        }
+    }
+
+    /// Makes room for one more frame.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self, now: &Costs<N>) {
         if self.frames.len() >= FRAMES_MAX {
             self.clear(now);
         }
-        let open = at(&mut self.open, known.function, 0);
-        let is_outermost = *open == 0;
-        *open += 1;
-        let edge = at(&mut self.edges, known.edge, Edge::NONE);
-        edge.calls += 1;
-        edge.collected += u64::from(collects == Collects::Yes);
-        self.frames.push(Frame { slot, known, is_outermost, is_counted: true, collects, from: *now });
+        let more = self.frames.len().max(64).min(FRAMES_MAX - self.frames.len());
+        self.frames.reserve_exact(more);
     }
 
     /// How many calls are open.
@@ -239,12 +289,21 @@ impl<const N: usize> ShadowStack<N> {
         self.frames.len()
     }
 
-    #[inline]
+    #[inline(always)]
     fn close(&mut self, now: &Costs<N>) {
-        let Some(frame) = self.frames.pop() else { return };
-        *at(&mut self.open, frame.known.function, 0) -= 1;
-        if frame.is_outermost {
-            at(&mut self.edges, frame.known.edge, Edge::NONE).add(now, &frame.from);
+        // The frame is read where it lies: it was written field by field just before, and a copy of
+        // the whole would have to wait until these stores have reached the cache.
+        let Some(frame) = self.frames.last() else { return };
+        // Its call has entered the function into the table.
+        if let Some(open) = self.open.get_mut(frame.known.function as usize) {
+            *open -= 1;
         }
+        if frame.is_outermost {
+            match self.edges.get_mut(frame.known.edge as usize) {
+                Some(edge) => edge.add(now, &frame.from),
+                None => self.end_of_edge(now),
+            }
+        }
+        self.frames.truncate(self.frames.len() - 1);
     }
 }

@@ -1,6 +1,9 @@
 //! Shadow stacks against a twin that adds each cost to every open call.
 
+mod batches;
+
 use super::stack::{CalleeKind, Collects, Known, ShadowStack};
+use instrument::Block;
 use std::collections::BTreeMap;
 
 const FUNCTIONS: u32 = 5;
@@ -158,4 +161,14 @@ fn open_calls_are_bounded() {
     // The costs of a recursion are those of its outermost call: up to where all were closed, and
     // from there on.
     assert_eq!((edges[0].calls, edges[0].costs), (u64::from(calls), [u64::from(calls)]));
+}
+
+#[test]
+fn the_callee_is_a_block_that_ran() {
+    let block = |ip, executions| Block { ip, executions, len: 4, module: 0, first: 0, count: 1, taken: 0 };
+    let blocks = [block(0x10, 0), block(0x10, 5), block(0x20, 7), block(0x10, 0), block(0x30, 0)];
+    let firsts = crate::first_blocks(&blocks, [0x10, 0x30, 0x40].into_iter());
+    assert_eq!(firsts.get(&0x10), Some(&1));
+    assert_eq!(firsts.get(&0x30), Some(&4), "its first instruction faulted");
+    assert_eq!(firsts.get(&0x40), None);
 }

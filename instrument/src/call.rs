@@ -9,7 +9,9 @@
 //! |---|---|---|
 //! | call, jump, return | instructions | low half of the stack pointer |
 //! | loads and stores, if they are counted | loads | low half of the number of stores |
-//! | target, of calls and jumps | target | 0 |
+//! | target, of calls and jumps by a register or memory | target | 0 |
+//!
+//! A direct call or jump has one target, which the observer learns once, as a [`DirectTarget`].
 //!
 //! All words have the kind [`RecordKind::Tool`] and the number of the block that ends with the
 //! transfer; simulators pass over them.
@@ -40,9 +42,9 @@ impl CallRecords {
     }
 }
 
-/// The size code of a word that begins a call's record.
+/// The size code of a word that begins the record of a call by a register or memory.
 pub(crate) const CALL: u32 = 1;
-/// The size code of a word that begins a jump's record.
+/// The size code of a word that begins the record of a jump by a register or memory.
 pub(crate) const JUMP: u32 = 2;
 /// The size code of a word that begins a return's record.
 pub(crate) const RETURN: u32 = 3;
@@ -50,6 +52,10 @@ pub(crate) const RETURN: u32 = 3;
 pub(crate) const REFERENCES: u32 = 4;
 /// The size code of the word with the target.
 pub(crate) const TARGET: u32 = 5;
+/// The size code of a word that begins a direct call's record.
+pub(crate) const DIRECT_CALL: u32 = 6;
+/// The size code of a word that begins a direct jump's record.
+pub(crate) const DIRECT_JUMP: u32 = 7;
 
 /// The word `what` of a record of block `block`.
 pub(crate) fn what(block: u32, code: u32) -> u32 {
@@ -75,8 +81,21 @@ pub enum Transfer {
     Call(u64),
     /// A jump to this address.
     Jump(u64),
+    /// A call of the block's only target.
+    DirectCall,
+    /// A jump to the block's only target.
+    DirectJump,
     /// A return.
     Return,
+}
+
+/// Where the direct call or jump of a block leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectTarget {
+    /// Number of the block, in its image.
+    pub block: u32,
+    /// The address.
+    pub target: u64,
 }
 
 /// A transfer that was recorded.
@@ -113,34 +132,45 @@ impl CallReader {
         CallReader { records, open: None, stores: 0 }
     }
 
-    /// Reads the event with which `words` begin, if all of its words are there and no other event
-    /// is open; returns it with their number. [`CallReader::read`] reads everything else.
+    /// Whether the words of an event have begun and not ended.
+    pub fn is_within(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Reads the event with which `words` begin, if all of its words are there; returns it with
+    /// their number. [`CallReader::read`] reads everything else. `REFERENCES` says whether words
+    /// have loads and stores. Call it between two events.
     #[inline(always)]
-    pub fn read_whole(&mut self, words: &[Record]) -> Option<(CallEvent, usize)> {
-        let code = |index: usize| words.get(index).map(|word| u32::from(word.code().0) & 15);
-        let first = words.first().filter(|_| self.open.is_none())?;
-        let references = usize::from(self.records == CallRecords::References);
-        let mut ticks = Ticks { instructions: first.address, loads: 0, stores: self.stores };
-        if references > 0 {
-            let word = words.get(1).filter(|_| code(1) == Some(REFERENCES))?;
+    pub fn read_whole<const REFERENCES: bool>(&mut self, words: &[Record]) -> Option<(CallEvent, usize)> {
+        let code = |word: &Record| word.what & 15;
+        let first = words.first()?;
+        let mut ticks = Ticks { instructions: first.address, loads: 0, stores: 0 };
+        let mut count = 1;
+        if REFERENCES {
+            let word = words.get(1).filter(|word| code(word) == self::REFERENCES)?;
             let more = word.extra.wrapping_sub(self.stores as u32);
             (ticks.loads, ticks.stores) = (word.address, self.stores.wrapping_add(more.into()));
+            count = 2;
         }
-        let (transfer, count) = match code(0)? {
-            RETURN => (Transfer::Return, 1 + references),
-            first if code(1 + references) == Some(TARGET) => {
-                let target = words[1 + references].address;
-                let transfer = match first {
-                    CALL => Transfer::Call(target),
-                    JUMP => Transfer::Jump(target),
-                    _ => return None,
-                };
-                (transfer, 2 + references)
+        let transfer = match code(first) {
+            RETURN => Transfer::Return,
+            DIRECT_CALL => Transfer::DirectCall,
+            DIRECT_JUMP => Transfer::DirectJump,
+            kind @ (CALL | JUMP) => {
+                let target = words.get(count).filter(|word| code(word) == TARGET)?.address;
+                count += 1;
+                if kind == CALL {
+                    Transfer::Call(target)
+                } else {
+                    Transfer::Jump(target)
+                }
             }
             _ => return None,
         };
-        self.stores = ticks.stores;
-        Some((CallEvent { transfer, block: first.site() as u32, stack: first.extra, ticks }, count))
+        if REFERENCES {
+            self.stores = ticks.stores;
+        }
+        Some((CallEvent { transfer, block: first.what >> 8, stack: first.extra, ticks }, count))
     }
 
     /// Reads the next word; returns the event if the word is its last. Words without a beginning
@@ -153,6 +183,8 @@ impl CallReader {
             CALL => self.open = Some(begins(Transfer::Call(0))),
             JUMP => self.open = Some(begins(Transfer::Jump(0))),
             RETURN => self.open = Some(begins(Transfer::Return)),
+            DIRECT_CALL => self.open = Some(begins(Transfer::DirectCall)),
+            DIRECT_JUMP => self.open = Some(begins(Transfer::DirectJump)),
             REFERENCES => {
                 let more = word.extra.wrapping_sub(self.stores as u32);
                 self.stores = self.stores.wrapping_add(more.into());
@@ -161,15 +193,17 @@ impl CallReader {
             }
             TARGET => match &mut self.open.as_mut()?.transfer {
                 Transfer::Call(target) | Transfer::Jump(target) => *target = word.address,
-                Transfer::Return => {}
+                Transfer::DirectCall | Transfer::DirectJump | Transfer::Return => {}
             },
             _ => return None,
         }
         let has_references = self.records == CallRecords::References;
         let last = match self.open?.transfer {
-            Transfer::Return if has_references => REFERENCES,
-            Transfer::Return => RETURN,
             Transfer::Call(_) | Transfer::Jump(_) => TARGET,
+            _ if has_references => REFERENCES,
+            Transfer::DirectCall => DIRECT_CALL,
+            Transfer::DirectJump => DIRECT_JUMP,
+            Transfer::Return => RETURN,
         };
         if u32::from(word.code().0) & 15 == last {
             self.open.take()
@@ -196,12 +230,16 @@ mod tests {
             word(7, TARGET, 0x5555, 0),
             word(9, RETURN, 120, 0xff8),
             word(9, REFERENCES, 40, 15),
+            word(4, DIRECT_JUMP, 130, 0xff8),
+            word(4, REFERENCES, 41, 15),
         ];
         let events: Vec<CallEvent> = words.iter().filter_map(|word| reader.read(word)).collect();
         let mut whole = CallReader::new(CallRecords::References);
-        assert_eq!(whole.read_whole(&words), Some((events[0], 3)));
-        assert_eq!(whole.read_whole(&words[3..]), Some((events[1], 2)));
-        assert_eq!(whole.read_whole(&words[..2]), None, "its target follows later");
+        assert_eq!(whole.read_whole::<true>(&words), Some((events[0], 3)));
+        assert_eq!(whole.read_whole::<true>(&words[3..]), Some((events[1], 2)));
+        assert_eq!(whole.read_whole::<true>(&words[5..]), Some((events[2], 2)));
+        assert_eq!(whole.read_whole::<true>(&words[..2]), None, "its target follows later");
+        assert_eq!(whole.read_whole::<false>(&words[2..]), None, "it has no beginning");
         let ticks = |instructions, loads, stores| Ticks { instructions, loads, stores };
         let call = CallEvent {
             transfer: Transfer::Call(0x5555),
@@ -211,7 +249,9 @@ mod tests {
         };
         let back =
             CallEvent { transfer: Transfer::Return, block: 9, stack: 0xff8, ticks: ticks(120, 40, 15) };
-        assert_eq!(events, [call, back]);
+        let jump =
+            CallEvent { transfer: Transfer::DirectJump, block: 4, stack: 0xff8, ticks: ticks(130, 41, 15) };
+        assert_eq!(events, [call, back, jump]);
     }
 
     #[test]
@@ -230,6 +270,10 @@ mod tests {
         let mut reader = CallReader::new(CallRecords::Instructions);
         assert_eq!(reader.read(&word(1, TARGET, 5, 0)), None, "it has no beginning");
         assert!(reader.read(&word(1, RETURN, 5, 0)).is_some());
+        assert_eq!(
+            reader.read(&word(1, DIRECT_CALL, 6, 0)).map(|event| event.transfer),
+            Some(Transfer::DirectCall)
+        );
         assert_eq!(reader.read(&word(1, JUMP, 5, 0)), None);
         assert_eq!(reader.read(&word(1, TARGET, 6, 0)).map(|event| event.transfer), Some(Transfer::Jump(6)));
     }

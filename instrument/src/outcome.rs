@@ -2,7 +2,7 @@
 //!
 //! They do nothing by themselves; [`run`](crate::run()) uses them.
 
-use crate::call::{CallRecords, Ticks};
+use crate::call::{CallRecords, DirectTarget, Ticks};
 use crate::mark::{Deed, PartCounts};
 use crate::profile::{Module, Numbering, Profile};
 use crate::virtual_machine::VirtualMachine;
@@ -240,6 +240,9 @@ pub trait Observer: Send {
     /// Modules of this image that were met since the last call. Told where calls are recorded,
     /// before records of their code.
     fn modules(&mut self, _image: u32, _more: &[Module]) {}
+    /// Targets of this image's direct calls and jumps that were met since the last call. Told where
+    /// calls are recorded, before records of these blocks.
+    fn targets(&mut self, _image: u32, _more: &[DirectTarget]) {}
     /// The running sums of this thread of an image, which has recorded everything before them. Told
     /// where calls are recorded, before each mark and before the thread's end.
     fn ticks(&mut self, _image: u32, _thread: u32, _ticks: Ticks) {}

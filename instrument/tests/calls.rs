@@ -22,9 +22,9 @@ impl Observer for Sums {
             assert!(before.instructions < event.ticks.instructions, "sums only grow: {before:?} {event:?}");
             assert!(before.loads <= event.ticks.loads && before.stores <= event.ticks.stores);
             match event.transfer {
-                Transfer::Call(_) => self.calls += 1,
+                Transfer::Call(_) | Transfer::DirectCall => self.calls += 1,
                 Transfer::Return => self.returns += 1,
-                Transfer::Jump(_) => {}
+                Transfer::Jump(_) | Transfer::DirectJump => {}
             }
         }
     }

@@ -36,7 +36,7 @@ mod thread_run;
 use crate::bank::{Bank, Stores};
 use crate::kernel::{Kernel, Pass, Vectors};
 use crate::limits::InstructionSide;
-use crate::miss_log::{MissLog, RecordMiss};
+use crate::miss_log::{MissIntervals, MissLog};
 use crate::scratch::Scratch;
 use crate::stage::Stage;
 use crate::tally::Tally;
@@ -253,14 +253,14 @@ impl Hierarchy {
         self.layout = layout;
     }
 
-    /// Simulates records of one thread and appends their misses in the caches to `misses`, in the
-    /// order of the records; a group's misses are those of one of its records.
-    pub fn records_logged(&mut self, thread: u32, records: &[Record], misses: &mut Vec<RecordMiss>) {
-        std::mem::swap(&mut self.shared.log.misses, misses);
+    /// Simulates records of one thread, of which `intervals` knows the intervals, and counts their
+    /// misses in the caches there; a group's misses are those of one of its records.
+    pub fn records_divided(&mut self, thread: u32, records: &[Record], intervals: &mut MissIntervals) {
+        std::mem::swap(&mut self.shared.log.intervals, intervals);
         self.shared.log.is_on = true;
         self.records(thread, records);
         self.shared.log.end();
-        std::mem::swap(&mut self.shared.log.misses, misses);
+        std::mem::swap(&mut self.shared.log.intervals, intervals);
     }
 
     /// Simulates records of one thread, in program order. Afterwards [`Hierarchy::counts`] includes

@@ -111,7 +111,7 @@ pub use hierarchy::Hierarchy;
 pub use kinds::count_kinds;
 pub use large_pages::{LargePages, PageBuffer, PageRange};
 pub use levels::{FetchTlb, Levels, Outer, Sharing};
-pub use miss_log::{MissSide, RecordMiss};
+pub use miss_log::{IntervalMisses, MissIntervals, MissSide};
 pub use model::{plan_stream, Modelled};
 pub use pages::Pages;
 pub use plan::{plan_levels, StreamPlan, WriteBacks, FILTER_SETS_MAX};

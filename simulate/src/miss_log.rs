@@ -1,30 +1,23 @@
-//! Notes which record of a batch missed where, for consumers that divide misses by the order of
-//! records.
+//! Divides the misses of a batch by the order of its records, for consumers that must know what
+//! missed between two of them.
 //!
 //! **The problem.** Misses are found sweep by sweep, where only numbers of references are known.
-//! **The idea.** Each stretch of records that is staged notes the number of its first reference:
+//! **The idea.** The consumer says to which interval each record belongs, and each stretch of
+//! records that is staged notes the number of its first reference:
 //!
 //! ```text
 //!   records     10 11 12   13 (a group)    14 15        staged at once, apart, at once
 //!   references   1  2  3    4  5  6  7      8  9
 //!   starts      (1, 10)    (4, 13)         (8, 14)
+//!   intervals    0  0  1    1               1  2
 //! ```
 //!
-//! A miss of reference 6 is one of record 13. **Leaves out** TLBs.
+//! A miss of reference 6 is one of record 13, and counts in interval 1. A count for each interval
+//! is cheaper than a list of misses, which would have to be sorted. **Leaves out** TLBs.
 
 use crate::touch::Touches;
+use crate::CACHES_MAX;
 use event::RecordKind;
-
-/// A miss of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RecordMiss {
-    /// Index of the record in its batch.
-    pub record: u32,
-    /// The level of caches, from 0.
-    pub level: u8,
-    /// What missed.
-    pub side: MissSide,
-}
 
 /// The kind of a reference that missed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +28,49 @@ pub enum MissSide {
     Load,
     /// Data that was written.
     Store,
+}
+
+/// Misses by level of caches and by [`MissSide`].
+pub type IntervalMisses = [[u32; 3]; CACHES_MAX];
+
+/// A batch of records that is divided into intervals, with the misses of each interval.
+#[derive(Debug)]
+pub struct MissIntervals {
+    /// The interval of each record.
+    of_records: Vec<u32>,
+    misses: Vec<IntervalMisses>,
+}
+
+impl Default for MissIntervals {
+    fn default() -> MissIntervals {
+        MissIntervals { of_records: Vec::new(), misses: vec![IntervalMisses::default()] }
+    }
+}
+
+impl MissIntervals {
+    /// Forgets all records; one interval is left.
+    pub fn clear(&mut self) {
+        self.of_records.clear();
+        self.misses.clear();
+        self.divide();
+    }
+
+    /// Begins the next interval.
+    #[inline]
+    pub fn divide(&mut self) {
+        self.misses.push(IntervalMisses::default());
+    }
+
+    /// Says that the next record belongs to the interval that began last.
+    #[inline]
+    pub fn add_record(&mut self) {
+        self.of_records.push(self.misses.len() as u32 - 1);
+    }
+
+    /// The misses of each interval.
+    pub fn misses(&self) -> &[IntervalMisses] {
+        &self.misses
+    }
 }
 
 /// How the records of a stretch got the numbers of their references.
@@ -52,15 +88,13 @@ struct Start {
     stretch: Stretch,
 }
 
-/// The misses of one batch.
+/// Counts the misses of one batch by interval.
 #[derive(Default)]
 pub(crate) struct MissLog {
     /// Whether misses are noted.
     pub(crate) is_on: bool,
     starts: Vec<Start>,
-    /// The misses of references since numbers began anew.
-    open: Vec<(u32, u8, MissSide)>,
-    pub(crate) misses: Vec<RecordMiss>,
+    pub(crate) intervals: MissIntervals,
 }
 
 impl MissLog {
@@ -71,7 +105,7 @@ impl MissLog {
         }
     }
 
-    /// Notes the misses of a level, of which reference `counted` was counted before.
+    /// Counts the misses of a level, of which reference `counted` was counted before.
     pub(crate) fn note(&mut self, level: usize, counted: u32, misses: &Touches) {
         if !self.is_on {
             return;
@@ -88,8 +122,24 @@ impl MissLog {
                 _ if kind == RecordKind::Fetch as u32 => MissSide::Fetch,
                 _ => MissSide::Load,
             };
-            self.open.push((reference, level as u8, side));
+            let interval = self.interval_of(reference);
+            self.intervals.misses[interval][level][side as usize] += 1;
         }
+    }
+
+    /// The interval of a reference's record.
+    #[inline]
+    fn interval_of(&self, reference: u32) -> usize {
+        let last = self.intervals.misses.len() - 1;
+        // Loops without calls fill whole batches.
+        if last == 0 {
+            return 0;
+        }
+        let behind = self.starts.partition_point(|start| start.reference <= reference);
+        let Some(start) = behind.checked_sub(1).map(|index| &self.starts[index]) else { return 0 };
+        let more = if start.stretch == Stretch::Each { reference - start.reference } else { 0 };
+        let of_record = self.intervals.of_records.get((start.record + more) as usize);
+        of_record.map_or(last, |interval| *interval as usize)
     }
 
     /// Numbers of references begin anew at `first`.
@@ -97,23 +147,15 @@ impl MissLog {
         if !self.is_on {
             return;
         }
-        for (reference, level, side) in self.open.drain(..) {
-            let behind = self.starts.partition_point(|start| start.reference <= reference);
-            let Some(start) = behind.checked_sub(1).map(|index| &self.starts[index]) else { continue };
-            let more = if start.stretch == Stretch::Each { reference - start.reference } else { 0 };
-            self.misses.push(RecordMiss { record: start.record + more, level, side });
-        }
         // A record whose references go on keeps its place.
         let last = self.starts.pop();
         self.starts.clear();
         self.starts.extend(last.map(|start| Start { reference: first, ..start }));
     }
 
-    /// Ends the batch; its misses are in the order of its records.
+    /// Ends the batch.
     pub(crate) fn end(&mut self) {
         self.is_on = false;
         self.starts.clear();
-        self.open.clear();
-        self.misses.sort_unstable();
     }
 }

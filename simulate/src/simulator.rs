@@ -1,7 +1,7 @@
 //! The simulator that levels ask for: the fast one where they are plain, else the one that can do
 //! everything.
 
-use crate::{Counts, GeometryError, Hierarchy, Levels, RecordMiss, Refined, Shelf, WriteBacks};
+use crate::{Counts, GeometryError, Hierarchy, Levels, MissIntervals, Refined, Shelf, WriteBacks};
 use event::{Record, Sink, Stream};
 
 /// A hierarchy of any levels.
@@ -85,12 +85,11 @@ impl Simulator {
         }
     }
 
-    /// Takes records of one thread and puts their misses in the caches into `misses`, in the order
-    /// of the records. A simulator of levels that are not plain puts none there.
-    pub fn records_logged(&mut self, thread: u32, records: &[Record], misses: &mut Vec<RecordMiss>) {
-        misses.clear();
+    /// Takes records of one thread, of which `intervals` knows the intervals, and counts their
+    /// misses in the caches there. A simulator of levels that are not plain counts none there.
+    pub fn records_divided(&mut self, thread: u32, records: &[Record], intervals: &mut MissIntervals) {
         match self {
-            Simulator::Plain(hierarchy) => hierarchy.records_logged(thread, records, misses),
+            Simulator::Plain(hierarchy) => hierarchy.records_divided(thread, records, intervals),
             Simulator::Refined(refined) => refined.records(thread, records),
         }
     }

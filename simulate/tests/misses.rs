@@ -1,10 +1,10 @@
-//! Misses by record against the differences of sums, record by record.
+//! Misses by interval against the differences of sums, record by record.
 
 mod common;
 
 use common::{deeds, levels};
 use event::Record;
-use lightfoot_simulate::{Hierarchy, MissSide, RecordMiss, Totals, CACHES_MAX};
+use lightfoot_simulate::{Hierarchy, IntervalMisses, MissIntervals, MissSide, Totals, CACHES_MAX};
 use proptest::prelude::*;
 
 /// Loads, stores and fetches that missed each level.
@@ -17,48 +17,40 @@ fn of_totals(totals: &Totals) -> Missed {
     })
 }
 
-fn of_log(misses: &[RecordMiss]) -> Missed {
-    let mut missed = Missed::default();
-    for miss in misses {
-        let kind = match miss.side {
-            MissSide::Load => 0,
-            MissSide::Store => 1,
-            MissSide::Fetch => 2,
-        };
-        missed[usize::from(miss.level)][kind] += 1;
-    }
-    missed
+fn of_interval(misses: &IntervalMisses) -> Missed {
+    let sides = [MissSide::Load, MissSide::Store, MissSide::Fetch];
+    std::array::from_fn(|level| sides.map(|side| misses[level][side as usize].into()))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn a_miss_is_one_of_its_record(levels in levels(), deeds in deeds(), batch in 1usize..60) {
+    fn a_miss_is_one_of_its_interval(levels in levels(), deeds in deeds(), batch in 1usize..60, together in 1usize..4) {
         let mut logged = Hierarchy::new(&levels).unwrap();
         let mut plain = Hierarchy::new(&levels).unwrap();
-        let mut misses = Vec::new();
+        let mut intervals = MissIntervals::default();
         for deeds in deeds.chunks(batch) {
             let mut records: Vec<Record> = Vec::new();
             let mut expected = Vec::new();
-            for deed in deeds {
-                let (first, before) = (records.len() as u32, of_totals(&plain.totals()));
-                deed.record(&mut records);
-                plain.records(0, &records[first as usize..]);
+            intervals.clear();
+            for deeds in deeds.chunks(together) {
+                let (first, before) = (records.len(), of_totals(&plain.totals()));
+                deeds.iter().for_each(|deed| deed.record(&mut records));
+                plain.records(0, &records[first..]);
+                records[first..].iter().for_each(|_| intervals.add_record());
+                intervals.divide();
                 let after = of_totals(&plain.totals());
                 let more: Missed = std::array::from_fn(|level| {
                     std::array::from_fn(|kind| after[level][kind] - before[level][kind])
                 });
-                expected.push((first, records.len() as u32, more));
+                expected.push(more);
             }
-            misses.clear();
-            logged.records_logged(0, &records, &mut misses);
-            prop_assert!(misses.is_sorted());
-            for (first, end, expected) in expected {
-                let from = misses.partition_point(|miss| miss.record < first);
-                let to = misses.partition_point(|miss| miss.record < end);
-                prop_assert_eq!(of_log(&misses[from..to]), expected, "records {} to {}", first, end);
-            }
+            logged.records_divided(0, &records, &mut intervals);
+            // Behind the last division lies an interval without records.
+            expected.push(Missed::default());
+            let found: Vec<Missed> = intervals.misses().iter().map(of_interval).collect();
+            prop_assert_eq!(found, expected);
         }
         prop_assert_eq!(logged.counts(), plain.counts());
     }

@@ -16,7 +16,7 @@
 use super::emitter::Emitter;
 use super::transfer::BlockEnd;
 use crate::call::CallRecords;
-use crate::call::{self, CALL, JUMP, REFERENCES, RETURN, TARGET};
+use crate::call::{self, CALL, DIRECT_CALL, DIRECT_JUMP, JUMP, REFERENCES, RETURN, TARGET};
 use crate::code::assembler::{gpr, reg, Assembler};
 use crate::code::counter::tick_address;
 use crate::plan::block::{recorded_transfer, RecordedTransfer};
@@ -33,11 +33,12 @@ impl Emitter {
         recorded_transfer(end.block)
     }
 
-    /// Emits the words of a direct call or jump before it.
+    /// Emits the words of a direct call or jump before it. They leave out its target, which is
+    /// always the same.
     pub(super) fn direct_transfer(&mut self, end: &BlockEnd) {
-        let (first, target) = match self.transfer_to_record(end) {
-            Some(RecordedTransfer::DirectCall(target)) => (CALL, target),
-            Some(RecordedTransfer::DirectJump(target)) => (JUMP, target),
+        let first = match self.transfer_to_record(end) {
+            Some(RecordedTransfer::DirectCall(_)) => DIRECT_CALL,
+            Some(RecordedTransfer::DirectJump(_)) => DIRECT_JUMP,
             _ => return,
         };
         let block = end.block.number;
@@ -50,7 +51,6 @@ impl Emitter {
             word(&mut self.buffer.hot, (position, at), value, first_sum, added, call::what(block, code));
             self.appended();
         }
-        self.append_constant(target, call::what(block, TARGET));
     }
 
     /// Emits the words of an indirect transfer. rax and rdx are free; for a call or jump, rcx holds

@@ -284,7 +284,7 @@ impl Host<'_> {
     /// Hands the records that the thread has written to the observer.
     fn pass_on(&mut self, tid: i32) {
         self.take_back();
-        self.tell_modules(tid);
+        self.tell_code(tid);
         let Some(thread) = self.threads.get(&tid) else { return };
         let image = &self.images[&thread.image];
         let (segment, offset, count) = image.written(thread.context);
@@ -375,9 +375,9 @@ impl Host<'_> {
         self.image_of(number).left(context);
     }
 
-    /// Tells the observer the modules of the thread's image that it does not know, if calls are
-    /// recorded.
-    fn tell_modules(&mut self, tid: i32) {
+    /// Tells the observer the modules of the thread's image, and the targets of direct calls and
+    /// jumps, that it does not know, if calls are recorded.
+    fn tell_code(&mut self, tid: i32) {
         let Some(image) = self.threads.get(&tid).map(|thread| thread.image) else { return };
         if self.calls == CallRecords::None {
             return;
@@ -385,8 +385,14 @@ impl Host<'_> {
         let own = self.image_of(image);
         let known = std::mem::replace(&mut own.modules_told, own.maps.modules.len());
         let more = own.maps.modules.get(known..).unwrap_or_default().to_vec();
+        let targets = &own.translator.direct_targets;
+        let known = std::mem::replace(&mut own.targets_told, targets.len());
+        let targets = targets[known..].to_vec();
         if !more.is_empty() {
             self.give(RingMessage::Modules(image, more));
+        }
+        if !targets.is_empty() {
+            self.give(RingMessage::Targets(image, targets));
         }
     }
 

@@ -149,6 +149,8 @@ pub(crate) struct Image {
     looked: HashMap<usize, Vec<u64>>,
     /// How many of its modules the observer knows, if calls are recorded.
     pub(crate) modules_told: usize,
+    /// How many targets of direct calls and jumps the observer knows.
+    pub(crate) targets_told: usize,
     /// What threads count between marks.
     sections: Sections,
     evidence: Evidence,
@@ -226,6 +228,7 @@ impl Image {
             born: Instant::now(),
             looked: HashMap::new(),
             modules_told: 0,
+            targets_told: 0,
             sections: Sections::default(),
             evidence,
         };

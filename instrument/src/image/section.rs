@@ -23,6 +23,8 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Default)]
 pub(super) struct Sections {
     threads: BTreeMap<u32, Section>,
+    /// The counters of a thread that stops counting; the allocation is reused.
+    now: Vec<u64>,
     cuts: u32,
     parts: Vec<CountedPart>,
 }
@@ -60,12 +62,16 @@ struct CountedPart {
 
 impl SectionCounts {
     /// Adds what counters have counted since they were `from`.
-    fn add(&mut self, from: &[u64], now: impl ExactSizeIterator<Item = u64>) {
+    fn add(&mut self, from: &[u64], now: &[u64]) {
         self.counters.resize(self.counters.len().max(now.len()), 0);
+        let (old, young) = now.split_at(from.len().min(now.len()));
+        let (old_sums, young_sums) = self.counters.split_at_mut(old.len());
+        for ((sum, now), before) in old_sums.iter_mut().zip(old).zip(from) {
+            *sum = sum.saturating_add(now.saturating_sub(*before));
+        }
         // A counter that is younger than the opening began at 0.
-        let before = from.iter().copied().chain(std::iter::repeat(0));
-        for ((sum, now), before) in self.counters.iter_mut().zip(now).zip(before) {
-            *sum = sum.saturating_add(now.saturating_sub(before));
+        for (sum, now) in young_sums.iter_mut().zip(young) {
+            *sum = sum.saturating_add(*now);
         }
     }
 }
@@ -125,9 +131,10 @@ impl Image {
         Some((entry.block, block.ip + u64::from(block.len)))
     }
 
-    fn counters_of(&self, context: usize) -> impl ExactSizeIterator<Item = u64> + '_ {
-        let at = self.context(context) + count_address(0) as usize;
-        (0..self.translator.counters as usize).map(move |number| self.shared.read64(at + 8 * number))
+    /// Copies the counters of the thread in `context`.
+    fn copy_counters(&self, context: usize, into: &mut Vec<u64>) {
+        into.resize(self.translator.counters as usize, 0);
+        self.shared.copy_words(self.context(context) + count_address(0) as usize, into);
     }
 
     /// A thread begins in `context`; it does not count yet.
@@ -142,8 +149,7 @@ impl Image {
         let Some(mut section) = self.sections.threads.remove(&thread) else { return };
         if let Some(context) = section.context.filter(|_| !section.open) {
             section.open = true;
-            section.from.clear();
-            section.from.extend(self.counters_of(context));
+            self.copy_counters(context, &mut section.from);
         }
         self.sections.threads.insert(thread, section);
     }
@@ -166,7 +172,10 @@ impl Image {
         let Some(mut section) = self.sections.threads.remove(&thread) else { return false };
         let counted = std::mem::take(&mut section.open);
         if let Some(context) = section.context.filter(|_| counted) {
-            section.sums.add(&section.from, self.counters_of(context));
+            let mut now = std::mem::take(&mut self.sections.now);
+            self.copy_counters(context, &mut now);
+            section.sums.add(&section.from, &now);
+            self.sections.now = now;
         }
         self.sections.threads.insert(thread, section);
         counted

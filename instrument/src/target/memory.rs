@@ -248,10 +248,25 @@ impl Shared {
     /// arrives while the copied records are read. (With `rep movsb` alone the copy took a tenth of
     /// the observer's time.)
     pub(crate) fn copy_records(&self, offset: usize, into: &mut [Record]) {
-        let bytes = std::mem::size_of_val(into);
+        // SAFETY: the pointer and the length are those of the slice, and any bytes are valid
+        // records.
+        unsafe { self.copy(offset, into.as_mut_ptr().cast(), std::mem::size_of_val(into)) }
+    }
+
+    /// Copies words out of shared memory, to which the target may write at any time.
+    pub(crate) fn copy_words(&self, offset: usize, into: &mut [u64]) {
+        // SAFETY: the pointer and the length are those of the slice, and any bytes are valid words.
+        unsafe { self.copy(offset, into.as_mut_ptr().cast(), std::mem::size_of_val(into)) }
+    }
+
+    /// Copies bytes out of shared memory, line by line.
+    ///
+    /// # Safety
+    /// `to` must be writable for `bytes` bytes, and any bytes must be valid there.
+    unsafe fn copy(&self, offset: usize, to: *mut u8, bytes: usize) {
         let from = self.at(offset, bytes);
-        // SAFETY: `from` is readable for `bytes` bytes inside the mapping, `into` has the same
-        // length, and any bytes are valid records. Assembly makes the copy, so that the compiler
+        // SAFETY: `from` is readable for `bytes` bytes inside the mapping, `to` is writable for as
+        // many by this function's contract, and any bytes are valid there. Assembly makes the copy, so that the compiler
         // assumes nothing about memory that another process may be writing. A prefetch behind the
         // mapping's end has no effect.
         unsafe {
@@ -282,7 +297,7 @@ impl Shared {
                 c = out(xmm_reg) _,
                 d = out(xmm_reg) _,
                 inout("rsi") from => _,
-                inout("rdi") into.as_mut_ptr() => _,
+                inout("rdi") to => _,
                 inout("rcx") bytes => _,
                 options(nostack)
             );

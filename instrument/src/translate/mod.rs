@@ -19,6 +19,7 @@
 //! (`emit`), and everything that happens at run time (`host`).
 
 mod breakpoint;
+mod direct;
 mod policy;
 mod retire;
 mod revalidate;
@@ -29,7 +30,7 @@ pub(crate) mod unverified;
 pub(crate) mod watch;
 
 use crate::cache::CodeCache;
-use crate::call::CallRecords;
+use crate::call::{CallRecords, DirectTarget};
 use crate::code::counter::Weights;
 use crate::code::decode::{CodeReader, Decoded};
 use crate::code::fragment::Fragment;
@@ -95,6 +96,8 @@ pub(crate) struct Translator {
     pub(crate) watch: Watch,
     /// Whether calls are recorded.
     pub(crate) calls: CallRecords,
+    /// The targets of all direct calls and jumps that are recorded, in the order of translation.
+    pub(crate) direct_targets: Vec<DirectTarget>,
 }
 
 impl Translator {
@@ -133,6 +136,7 @@ impl Translator {
             cross_branches: HashSet::new(),
             watch: Watch::default(),
             calls: CallRecords::None,
+            direct_targets: Vec::new(),
         }
     }
 
@@ -281,6 +285,7 @@ impl Translator {
             self.refusal.get_or_insert(why);
         }
         self.note_cross_branches((trust, module), modules);
+        self.note_direct_target(blocks.last());
         // Place: the cache gives numbers and addresses, and copies the code into the zone.
         let is_text = trust == Trust::Text;
         let fragment = Fragment {

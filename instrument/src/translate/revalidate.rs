@@ -31,6 +31,7 @@ impl Translator {
             if same {
                 self.watch.meets((Trust::Text, member as u32), modules);
                 self.note_marks(&live);
+                self.note_restored_targets(member as u32);
                 self.enter(&live);
             }
             // If the image rests, the next process verifies the module again.

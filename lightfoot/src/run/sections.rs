@@ -11,10 +11,10 @@ use crate::run::simulation::Simulation;
 use crate::run::tally::Part;
 use call_graph::{CallGraph, Calls, Collects};
 use event::Record;
-use instrument::call::Ticks;
+use instrument::call::{DirectTarget, Ticks};
 use instrument::mark::{Deed, PartCounts};
 use instrument::{ComplexCounts, EndedImage, Module, Observer};
-use simulate::{Counts, RecordMiss, Shelf};
+use simulate::{Counts, MissIntervals, Shelf};
 use std::collections::{BTreeMap, HashMap};
 
 /// What is made of records.
@@ -26,14 +26,14 @@ pub enum Recorded {
 }
 
 impl Recorded {
-    /// Counts records of a thread, whose section may be closed. Notes the misses of each record, if
-    /// there is a list for them.
+    /// Counts records of a thread, whose section may be closed. Divides their misses, if there are
+    /// intervals for them.
     fn take(
         &mut self,
         section: &mut ThreadSection,
         thread: u32,
         records: &[Record],
-        misses: Option<&mut Vec<RecordMiss>>,
+        misses: Option<&mut MissIntervals>,
     ) {
         let simulation = match self {
             Recorded::Simulated(simulation) => simulation,
@@ -48,7 +48,7 @@ impl Recorded {
             simulation.exchange(&mut section.shelf);
         }
         match misses {
-            Some(misses) => simulation.records_logged(thread, records, misses),
+            Some(misses) => simulation.records_divided(thread, records, misses),
             None => simulation.records(thread, records),
         }
         if section.open {
@@ -181,6 +181,10 @@ impl Observer for Sections {
 
     fn modules(&mut self, image: u32, more: &[Module]) {
         self.graph.iter_mut().for_each(|graph| graph.modules(image, more));
+    }
+
+    fn targets(&mut self, image: u32, more: &[DirectTarget]) {
+        self.graph.iter_mut().for_each(|graph| graph.targets(image, more));
     }
 
     fn ticks(&mut self, image: u32, thread: u32, ticks: Ticks) {

@@ -10,7 +10,7 @@ use anyhow::{anyhow, Result};
 use event::{Counter, Record, Stream};
 use instrument::Threads;
 use simulate::distance::MissCurve;
-use simulate::{count_kinds, plan_levels, Counts, Levels, RecordMiss, Shelf, Simulator, WriteBacks};
+use simulate::{count_kinds, plan_levels, Counts, Levels, MissIntervals, Shelf, Simulator, WriteBacks};
 use std::collections::HashMap;
 
 /// The results of a simulation.
@@ -93,11 +93,11 @@ impl Simulation {
         self.current().records(thread, records);
     }
 
-    /// Simulates records of one thread, and puts their misses into `misses` in the order of the
-    /// records.
-    pub fn records_logged(&mut self, thread: u32, records: &[Record], misses: &mut Vec<RecordMiss>) {
+    /// Simulates records of one thread, of which `intervals` knows the intervals, and counts their
+    /// misses there too.
+    pub fn records_divided(&mut self, thread: u32, records: &[Record], intervals: &mut MissIntervals) {
         count_kinds(records, &mut self.ended.records);
-        self.current().records_logged(thread, records, misses);
+        self.current().records_divided(thread, records, intervals);
     }
 
     /// Exchanges the tables of the current image with those of the shelf.

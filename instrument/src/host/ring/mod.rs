@@ -19,7 +19,7 @@
 
 pub(crate) mod screen;
 
-use crate::call::{CallRecords, Ticks};
+use crate::call::{CallRecords, DirectTarget, Ticks};
 use crate::evidence::{Evidence, Forgery};
 use crate::mark::{Deed, PartCounts};
 use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress};
@@ -57,6 +57,8 @@ pub(crate) enum RingMessage {
     Segment(Segment),
     /// Modules that an image has in addition.
     Modules(u32, Vec<Module>),
+    /// Targets of direct calls and jumps that an image has in addition.
+    Targets(u32, Vec<DirectTarget>),
     /// The running sums of this thread of an image, behind the records that it has made so far.
     Ticks { image: u32, thread: u32, ticks: Ticks },
     /// This thread of an image has ended: no more records of it follow. Other threads live.
@@ -145,6 +147,12 @@ impl<'o> Consumer<'o> {
             RingMessage::Modules(image, more) => {
                 if delivers {
                     self.observer.modules(image, &more);
+                }
+                None
+            }
+            RingMessage::Targets(image, more) => {
+                if delivers {
+                    self.observer.targets(image, &more);
                 }
                 None
             }
