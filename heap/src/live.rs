@@ -166,8 +166,8 @@ impl LiveBlocks {
         }
     }
 
-    /// The index in `leaves` of the entry of a page; `None` for no address of a program, and if there
-    /// are too many.
+    /// The index in `leaves` of the entry of a page; `None` for no address of a program, and if
+    /// there are too many.
     fn entry(&mut self, page: u64) -> Option<usize> {
         let leaf = self.root.get_mut((page >> LEAF_BITS) as usize)?;
         if *leaf == 0 {
