@@ -51,14 +51,15 @@ impl Asker {
             Transfer::Call(target) if target == last.address() + last.bytes().len() as u64 => {}
             Transfer::Call(_) | Transfer::IndirectCall => {
                 let number = self.number(module, last.address());
-                requests.before(&last, Value::Register(Register::Rsp), tag(word::CALL, number));
+                let word = if entries.is_empty() { word::CALL } else { word::CALL_WITHIN };
+                requests.before(&last, Value::Register(Register::Rsp), tag(word, number));
             }
             Transfer::Return if !entries.is_empty() => {
                 requests.before(&last, Value::Register(Register::Rsp), tag(word::LEAVE, 0));
                 requests.before(&last, Value::Register(Register::Rax), tag(word::RESULT, 0));
             }
-            // A function that is left by a jump into another one makes no call, and its own calls are
-            // over.
+            // A function that is left by a jump into another one makes no call, and its own calls
+            // are over.
             Transfer::Jump(_) | Transfer::IndirectJump if ends_frame(block) => {
                 requests.before(&last, Value::Register(Register::Rsp), tag(word::BACK, 0));
             }

@@ -3,7 +3,7 @@
 use crate::allocator::Function;
 use crate::live::{Block, LiveBlocks, NO_COUNTS};
 use crate::sites::Sites;
-use crate::thread::{Entered, Thread};
+use crate::thread::{Caller, Entered, Thread};
 use crate::word;
 use event::{masked_reference, Access, Groups, Record, RecordKind, StateLayout, Step, SIZES};
 use std::collections::HashMap;
@@ -62,8 +62,8 @@ pub(crate) struct Heap {
     /// Instructions of all threads.
     now: u64,
     layout: StateLayout,
-    /// By address: ends of blocks whose beginnings come later, because another thread recorded them;
-    /// negative for blocks that began although the end of the one before them comes later.
+    /// By address: ends of blocks whose beginnings come later, because another thread recorded
+    /// them; negative for blocks that began although the end of the one before comes later.
     unmatched: ByNumber<u64, i64>,
     /// Allocations whose result was not seen.
     pub(crate) lost: u64,
@@ -147,7 +147,8 @@ impl Heap {
     fn event(&mut self, thread: &mut Thread, tag: u32, value: u64) {
         let (kind, number) = word::of_tag(tag);
         match kind {
-            word::CALL => thread.calls(value, number),
+            word::CALL => thread.calls(value, number, Caller::Other),
+            word::CALL_WITHIN => thread.calls(value, number, Caller::Allocator),
             word::BACK => thread.returned_below(value),
             word::LEAVE | word::PLACE => thread.first_word = value,
             word::RESULT => {
@@ -182,7 +183,7 @@ impl Heap {
             return;
         }
         match entered.function {
-            Function::Free => self.free(entered.arguments[0]),
+            Function::Free => self.free(thread, &entered),
             _ => entered.site = self.sites.number(thread.stack_of(&entered, self.frames_max)),
         }
         thread.inside = Some(entered);
@@ -223,9 +224,13 @@ impl Heap {
         }
     }
 
-    /// The block at an address is freed.
-    fn free(&mut self, address: u64) {
-        if self.unmatched.get(&address).is_some_and(|&ends| ends < 0) || !self.end(address) {
+    /// A thread frees a block.
+    fn free(&mut self, thread: &mut Thread, entered: &Entered) {
+        let address = entered.arguments[0];
+        if self.unmatched.get(&address).is_some_and(|&ends| ends < 0) {
+            return self.balance(address, 1);
+        }
+        if !self.end(address) && !self.threads.is_empty() && !thread.is_allocators_own(entered) {
             self.balance(address, 1);
         }
     }
@@ -255,7 +260,8 @@ impl Heap {
     fn resized(&mut self, left: &Entered, result: u64) {
         let [old_address, size_bytes, _] = left.arguments;
         if size_bytes == 0 {
-            return self.free(old_address);
+            self.end(old_address);
+            return;
         }
         if result == 0 {
             return;

@@ -16,6 +16,10 @@ const GRANULES: usize = 1 << (PAGE_BITS - GRANULE_BITS);
 const LEAF_BITS: u32 = 15;
 /// User addresses have 47 bits.
 const ROOT_BITS: u32 = 47 - PAGE_BITS - LEAF_BITS;
+/// More leaves would take a gigabyte: a program that claims to have so much memory lies.
+const LEAVES_MAX: usize = 1 << 13;
+/// Larger blocks have no entries of pages, but stand in a list.
+const LARGE_BYTES: u64 = 256 << 20;
 /// In the entry of a page: the rest is the number of a block, not of granules.
 const WHOLE: u32 = 1 << 31;
 
@@ -49,6 +53,8 @@ pub(crate) struct LiveBlocks {
     /// Blocks by number, from 1; size 0 is none.
     blocks: Vec<Block>,
     free: Vec<u32>,
+    /// Blocks of more than [`LARGE_BYTES`].
+    large: Vec<u32>,
 }
 
 impl LiveBlocks {
@@ -59,6 +65,7 @@ impl LiveBlocks {
             granules: vec![[0; GRANULES]],
             blocks: vec![Block::default()],
             free: Vec::new(),
+            large: Vec::new(),
         }
     }
 
@@ -69,14 +76,27 @@ impl LiveBlocks {
         let leaf = *self.root.get((page >> LEAF_BITS) as usize)?;
         let entry = self.leaves[leaf as usize + (page as usize & ((1 << LEAF_BITS) - 1))];
         if entry == 0 {
-            return None;
+            return self.find_large(address);
         }
         let number = match entry & WHOLE {
             0 => self.granules[entry as usize][(address >> GRANULE_BITS) as usize % GRANULES],
             _ => entry & !WHOLE,
         };
+        match self.holds(number, address) {
+            true => Some(number),
+            false => self.find_large(address),
+        }
+    }
+
+    #[inline(always)]
+    fn holds(&self, number: u32, address: u64) -> bool {
         let block = &self.blocks[number as usize];
-        (address.wrapping_sub(block.address) < block.size_bytes).then_some(number)
+        address.wrapping_sub(block.address) < block.size_bytes
+    }
+
+    #[inline(always)]
+    fn find_large(&self, address: u64) -> Option<u32> {
+        self.large.iter().copied().find(|&number| self.holds(number, address))
     }
 
     /// The block with this number.
@@ -100,6 +120,7 @@ impl LiveBlocks {
     /// Removes the block that begins at an address.
     pub(crate) fn remove(&mut self, address: u64) -> Option<Block> {
         let number = self.beginning(address)?;
+        self.large.retain(|&large| large != number);
         self.free.push(number);
         Some(std::mem::take(self.block(number)))
     }
@@ -111,6 +132,7 @@ impl LiveBlocks {
 
     /// Moves a block to other bytes.
     pub(crate) fn place(&mut self, number: u32, address: u64, size_bytes: u64) {
+        self.large.retain(|&large| large != number);
         let block = self.block(number);
         (block.address, block.size_bytes) = (address, size_bytes);
         self.enter(number, address, address.saturating_add(size_bytes));
@@ -124,6 +146,9 @@ impl LiveBlocks {
 
     /// Writes the number of a block to the pages and granules of its bytes.
     fn enter(&mut self, number: u32, start: u64, end: u64) {
+        if end - start > LARGE_BYTES {
+            return self.large.push(number);
+        }
         let mut at = start;
         while at < end {
             let page = at & !(PAGE_BYTES - 1);
@@ -141,10 +166,14 @@ impl LiveBlocks {
         }
     }
 
-    /// The index in `leaves` of the entry of a page; `None` for no address of a program.
+    /// The index in `leaves` of the entry of a page; `None` for no address of a program, and if
+    /// there are too many.
     fn entry(&mut self, page: u64) -> Option<usize> {
         let leaf = self.root.get_mut((page >> LEAF_BITS) as usize)?;
         if *leaf == 0 {
+            if self.leaves.len() >> LEAF_BITS == LEAVES_MAX {
+                return None;
+            }
             *leaf = self.leaves.len() as u32;
             self.leaves.resize(self.leaves.len() + (1 << LEAF_BITS), 0);
         }
@@ -203,6 +232,22 @@ mod tests {
             let left: Vec<u32> = live.clear().iter().map(|block| block.site).collect();
             prop_assert_eq!(left.len(), naive.len());
         }
+    }
+
+    #[test]
+    fn large_blocks_are_found_without_entries_of_pages() {
+        let mut live = LiveBlocks::new();
+        let (address, size_bytes) = (0x1000_0000_0000, 1 << 45);
+        let number = live.insert(Block { address, size_bytes, ..Block::default() });
+        assert_eq!((live.find(address + size_bytes - 1), live.find(address - 1)), (Some(number), None));
+        assert_eq!(live.leaves.len(), 1 << LEAF_BITS);
+        // A small block beside it, and the large one after it has become small.
+        let small = live.insert(Block { address: 0x5000, size_bytes: 8, ..Block::default() });
+        live.place(number, address, 100);
+        assert_eq!((live.find(address + 99), live.find(address + 100)), (Some(number), None));
+        assert_eq!((live.find(0x5007), live.large.len()), (Some(small), 0));
+        live.place(number, address, size_bytes);
+        assert!(live.remove(address).is_some() && live.find(address + 5).is_none());
     }
 
     #[test]

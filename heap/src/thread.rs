@@ -13,6 +13,15 @@ struct Frame {
     stack: u64,
     /// The number of the call.
     call: u32,
+    caller: Caller,
+}
+
+/// The module in which a call lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// One that has allocating functions.
+    Allocator,
+    Other,
 }
 
 /// An allocating function that a thread has entered.
@@ -47,9 +56,9 @@ pub(crate) struct Thread {
 impl Thread {
     /// Notes a call.
     #[inline(always)]
-    pub(crate) fn calls(&mut self, stack: u64, call: u32) {
+    pub(crate) fn calls(&mut self, stack: u64, call: u32, caller: Caller) {
         self.returned_below(stack);
-        self.frames.push(Frame { stack, call });
+        self.frames.push(Frame { stack, call, caller });
         // The function never returned if its caller calls again.
         if self.inside.is_some_and(|inside| stack > inside.stack) {
             self.inside = None;
@@ -85,6 +94,13 @@ impl Thread {
         &self.stack
     }
 
+    /// Whether a function is called by the allocator itself, and by nobody outside of it: when a
+    /// thread ends, some C libraries free what the thread has kept of freed blocks.
+    pub(crate) fn is_allocators_own(&mut self, entered: &Entered) -> bool {
+        self.returned_below(entered.stack);
+        !self.frames.is_empty() && self.frames.iter().all(|frame| frame.caller == Caller::Allocator)
+    }
+
     /// Takes the function that returns here, if the thread leaves it.
     pub(crate) fn leaves(&mut self, stack: u64) -> Option<Entered> {
         self.inside.take_if(|inside| inside.stack == stack)
@@ -110,15 +126,16 @@ mod tests {
     #[test]
     fn calls_that_returned_are_forgotten() {
         let mut thread = Thread::default();
-        thread.calls(0x1000, 1);
-        thread.calls(0xf00, 2);
-        thread.calls(0xe00, 3);
-        thread.calls(0xf00, 4);
+        thread.calls(0x1000, 1, Caller::Other);
+        thread.calls(0xf00, 2, Caller::Other);
+        thread.calls(0xe00, 3, Caller::Other);
+        thread.calls(0xf00, 4, Caller::Other);
         let function = entered(&mut thread, 0xef8);
         assert_eq!(thread.stack_of(&function, 9), [4, 1]);
         assert_eq!(thread.stack_of(&function, 1), [4]);
+        assert!(!thread.is_allocators_own(&function));
         thread.returned_below(0xef8);
-        thread.calls(0xe00, 5);
+        thread.calls(0xe00, 5, Caller::Other);
         let jumped = entered(&mut thread, 0xdf8);
         assert_eq!(thread.stack_of(&jumped, 9), [5, 4, 1]);
         thread.returned_below(0xf08);
@@ -132,13 +149,16 @@ mod tests {
         let outer = entered(&mut thread, 0xef8);
         assert!(!thread.is_nested(&outer));
         thread.inside = Some(outer);
-        thread.calls(0xe80, 1);
+        thread.calls(0xe80, 1, Caller::Other);
         let inner = entered(&mut thread, 0xe78);
         assert!(thread.is_nested(&inner));
         assert_eq!(thread.leaves(0xe78), None);
         assert_eq!(thread.leaves(0xef8), Some(outer));
         thread.inside = Some(outer);
-        thread.calls(0xf00, 2);
+        thread.calls(0xf00, 2, Caller::Other);
         assert_eq!(thread.inside, None, "it was left by an exception");
+        thread.calls(0x1000, 3, Caller::Allocator);
+        let own = entered(&mut thread, 0xff8);
+        assert!(thread.is_allocators_own(&own));
     }
 }

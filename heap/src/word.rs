@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   CALL    stack pointer              before each call
+//!   CALL_WITHIN                        before each call in a module that allocates
 //!   BACK    stack pointer              before a jump that ends a function's frame
 //!   ENTER   stack pointer    ┐
 //!   FIRST   first argument   │
@@ -27,6 +28,7 @@ pub(crate) const STORED: u32 = 7;
 pub(crate) const LEAVE: u32 = 8;
 pub(crate) const RESULT: u32 = 9;
 pub(crate) const BACK: u32 = 10;
+pub(crate) const CALL_WITHIN: u32 = 11;
 
 /// Bits of a tag that say what the event is.
 const BITS: u32 = 4;

@@ -17,6 +17,7 @@ const COMMANDS: &[&[&str]] = &[
     &[],
     &["count"],
     &["cache"],
+    &["heap"],
     &["valgrind"],
     &["bench"],
     &["diff"],

@@ -129,8 +129,8 @@ pub(crate) fn recorded_transfer(block: &BasicBlock) -> Option<RecordedTransfer> 
     }
 }
 
-/// Whether an operand may lie in memory that was allocated: it is not next to the stack pointer, and
-/// a register decides where it is.
+/// Whether an operand may lie in memory that was allocated: it is not next to the stack pointer,
+/// and a register decides where it is.
 fn may_be_allocated(address: &Address) -> bool {
     address.index.is_some() || address.base.is_some_and(|base| base != reg::RSP)
 }

@@ -51,7 +51,7 @@ impl<'a> Batch<'a> {
     }
 
     /// All records as the program's code wrote them: sites, blocks and requests have the numbers of
-    /// their process image. A tool that needs tags, addresses and sizes alone reads them fastest so.
+    /// their process image. Tools that need tags, addresses and sizes alone read them fastest so.
     pub fn raw(&self) -> &'a [Record] {
         self.records
     }

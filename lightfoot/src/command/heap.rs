@@ -15,8 +15,9 @@ const ROWS: usize = 10;
 
 pub(super) fn run(options: &Heap) -> Result<u8> {
     let destination = Destination::new(options.output.as_deref())?;
-    let (program, arguments) =
-        options.program.split_first().unwrap_or_else(|| unreachable!("clap asks for it"));
+    let Some((program, arguments)) = options.program.split_first() else {
+        anyhow::bail!("heap needs a program to run: lightfoot heap -- PROGRAM ARGUMENTS");
+    };
     let command = Command { program: program.clone(), arguments: arguments.to_vec() };
     let mut tool = HeapTool::new(options.frames);
     let (outcome, _) = engine::run_tool(&command, &Options::default(), &mut tool)?;
