@@ -63,7 +63,10 @@ impl Shown {
             .map(|metric| trace.records[..whole].iter().map(|record| rate(&trace, record, metric)).collect())
             .collect();
         // Without metrics, or with constant ones alone, the trace is one phase.
-        let mut ranges = if rates.is_empty() { vec![0..whole] } else { phases(&rates, PHASES_MAX) };
+        let mut ranges = phases(&rates, PHASES_MAX);
+        if ranges.is_empty() {
+            ranges.push(0..whole);
+        }
         if let Some(last) = ranges.last_mut() {
             last.end = trace.records.len();
         }
