@@ -173,8 +173,8 @@ pub(super) mod tests {
         let metrics = metrics.map(|name| Metric::new(name, Source::Simulated, "simulated")).to_vec();
         let interval = Interval { length: 1000, unit: Unit::Instructions };
         let mut trace = Trace::new(Header::new(vec!["prog".into(), "<b>".into()], interval, metrics));
-        let mut functions = Functions::default();
-        functions.names = vec!["f [prog]".into(), "g</script> [prog]".into()];
+        let names = vec!["f [prog]".into(), "g</script> [prog]".into()];
+        let mut functions = Functions { names, instructions: Vec::new() };
         for sequence in 0..61 {
             let dt = if sequence < 60 { 1000 } else { 7 };
             let misses = if sequence < 30 { 10 + sequence % 2 } else { 500 + sequence % 2 };
