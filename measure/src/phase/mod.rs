@@ -198,6 +198,7 @@ mod tests {
         let long = stepped(&[(10.0, 30_000), (40.0, 70_000)], 5);
         assert_eq!(phases(&[long], 20), [0..30_000, 30_000..100_000]);
         let many = stepped(&[(10.0, 20), (90.0, 20)].repeat(25), 6);
-        assert!(phases(&[many.clone()], usize::MAX).len() == 50 && phases(&[many], 12).len() <= 12);
+        let many = [many];
+        assert!(phases(&many, usize::MAX).len() == 50 && phases(&many, 12).len() <= 12);
     }
 }
