@@ -63,7 +63,10 @@ impl Shown {
             .map(|metric| trace.records[..whole].iter().map(|record| rate(&trace, record, metric)).collect())
             .collect();
         // Without metrics, or with constant ones alone, the trace is one phase.
-        let mut ranges = if rates.is_empty() { vec![0..whole] } else { phases(&rates, PHASES_MAX) };
+        let mut ranges = phases(&rates, PHASES_MAX);
+        if ranges.is_empty() {
+            ranges.push(0..whole);
+        }
         if let Some(last) = ranges.last_mut() {
             last.end = trace.records.len();
         }
@@ -170,8 +173,8 @@ pub(super) mod tests {
         let metrics = metrics.map(|name| Metric::new(name, Source::Simulated, "simulated")).to_vec();
         let interval = Interval { length: 1000, unit: Unit::Instructions };
         let mut trace = Trace::new(Header::new(vec!["prog".into(), "<b>".into()], interval, metrics));
-        let mut functions = Functions::default();
-        functions.names = vec!["f [prog]".into(), "g</script> [prog]".into()];
+        let names = vec!["f [prog]".into(), "g</script> [prog]".into()];
+        let mut functions = Functions { names, instructions: Vec::new() };
         for sequence in 0..61 {
             let dt = if sequence < 60 { 1000 } else { 7 };
             let misses = if sequence < 30 { 10 + sequence % 2 } else { 500 + sequence % 2 };
