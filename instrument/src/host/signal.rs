@@ -276,6 +276,8 @@ impl Host<'_> {
              outside any instruction of the program; either the program has changed lightfoot's memory, or this is a defect of \
              lightfoot, which you can report"
         );
+        // Such a thread has no state with which the program could run on.
+        self.attachment = None;
         self.fail(Error::new(ErrorKind::System, why));
     }
 

@@ -4,6 +4,7 @@
 //! this value.
 
 use super::affinity::Binding;
+use super::attach::Attachment;
 use super::checkers::LeakChecks;
 use super::gathering::Gathering;
 use super::open_calls::Marking;
@@ -75,6 +76,8 @@ pub(crate) struct Host<'o> {
     pub(crate) stops: u64,
     /// Processes that leave the engine alive, or have left it.
     pub(crate) departures: Departures,
+    /// The program that the host has entered, if it did not start one.
+    pub(crate) attachment: Option<Attachment>,
     /// Leak checkers, and the threads that they have stopped.
     pub(crate) leak_checks: LeakChecks,
     /// All processes, in the order of their births.
@@ -141,6 +144,7 @@ impl<'o> Host<'o> {
             early: HashSet::new(),
             stops: 0,
             departures: Departures::default(),
+            attachment: None,
             leak_checks: LeakChecks::default(),
             processes: Vec::new(),
             living: HashMap::new(),

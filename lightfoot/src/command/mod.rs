@@ -19,6 +19,7 @@ mod nameless;
 mod new_tool;
 mod perturb;
 mod plan;
+mod running;
 mod study;
 mod thread;
 mod tile;
