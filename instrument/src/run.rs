@@ -118,7 +118,8 @@ pub(crate) fn run_instrumented(
         };
         let threads = options.threads;
         let mut host = Host::new(pid, stream, observing, returned, blocks, binding, evidence.clone());
-        if instrumenter.is_none() {
+        // The children of a program that ran already run natively.
+        if instrumenter.is_none() && is_own {
             host.children = options.children;
             host.translations = kept_in(options).filter(|_| addresses_repeat);
         }

@@ -300,7 +300,8 @@ fn threads_that_wait_notice_nothing_however_often_they_are_measured() {
         ran.ends_with(0).says("runs on");
         // All threads go on after each measurement.
         let after = program.ask("s");
-        let rounds = |line: &str| -> Vec<u64> { line.split_whitespace().map(|word| word.parse().unwrap()).collect() };
+        let rounds =
+            |line: &str| -> Vec<u64> { line.split_whitespace().map(|word| word.parse().unwrap()).collect() };
         let old = rounds(&std::mem::replace(&mut before, after));
         until(|| true);
         let begun = Instant::now();
@@ -347,7 +348,11 @@ fn what_cannot_be_measured_is_refused_in_a_sentence() {
     until(|| state().contains(") Z "));
     refused(&program.pid(), "only its status is left for its parent");
     assert_eq!(program.child.wait().unwrap().code(), Some(7));
-    for words in [&["count", "--for", "1s", "true"][..], &["count", "--pid", "1", "true"], &["count", "--pid", "1", "--for", "2"]] {
+    for words in [
+        &["count", "--for", "1s", "true"][..],
+        &["count", "--pid", "1", "true"],
+        &["count", "--pid", "1", "--for", "2"],
+    ] {
         assert_ne!(lightfoot().args(words).run().status, Some(0), "{words:?}");
     }
 }

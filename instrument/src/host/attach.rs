@@ -11,6 +11,7 @@
 //! Until the first thread runs in the code cache, the program can be left as it was. **Leaves out**
 //! how the threads were stopped (`target::attach`), and the way back (`detach`).
 
+use super::attachment::Attachment;
 use super::state::Host;
 use crate::error::Error;
 use crate::image::Image;
@@ -24,36 +25,12 @@ use crate::target::restartable::Area;
 use crate::target::running;
 use crate::target::trap::{TrapAction, MASK_BYTES};
 use std::collections::{BTreeSet, HashMap};
-use std::time::Instant;
 
 /// The number of signals.
 const SIGNALS: i32 = 64;
 const SA_RESETHAND: u64 = 0x8000_0000;
 /// The instruction `syscall`.
 const SYSCALL: [u8; 2] = [0x0f, 0x05];
-
-/// What the host knows about a program that ran before it.
-pub(crate) struct Attachment {
-    /// When the host leaves the program; `None`: when the user says so.
-    pub(super) until: Option<Instant>,
-    /// The areas for restartable sequences of threads, which are registered again at the end.
-    pub(super) areas: HashMap<i32, Area>,
-    /// Whether threads still wait for their entry.
-    pub(super) enters: bool,
-    /// Threads that stand in the program's own code with its own registers.
-    pub(super) parked: BTreeSet<i32>,
-    /// When the host began to leave the program.
-    pub(super) leaves_since: Option<Instant>,
-    pub(crate) standstill: Standstill,
-}
-
-impl Attachment {
-    /// Forgets the threads of a process that executes another program.
-    pub(super) fn executed(&mut self) {
-        self.areas.clear();
-        self.parked.clear();
-    }
-}
 
 impl Host<'_> {
     /// Enters a stopped process and lets its threads run on in the code cache.

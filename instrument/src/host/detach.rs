@@ -14,13 +14,11 @@
 use super::state::Host;
 use crate::error::{Error, ErrorKind};
 use crate::host::task::Boundary;
-use crate::image::Image;
 use crate::outcome::Exit;
 use crate::target::in_flight;
 use crate::target::layout::context;
 use crate::target::memory;
 use crate::target::ptrace::{self, Registers, Wait};
-use crate::target::restartable::Area;
 use std::time::Instant;
 
 const SIGRETURN: u64 = 15;
@@ -189,14 +187,4 @@ impl Host<'_> {
         self.living.remove(&self.root);
         self.exit.get_or_insert(Exit::RunsOn);
     }
-}
-
-/// Makes a stopped child, which has a copy of its maker's memory, as if the engine had never been
-/// there: the engine's memory is unmapped, and the maker's area for restartable sequences is
-/// registered.
-pub(super) fn clean_copy(child: i32, image: &Image, area: Option<Area>) {
-    image.call_for_host(child, |injector| {
-        area.iter().for_each(|area| area.register(injector));
-        image.unmap(injector);
-    });
 }

@@ -8,7 +8,8 @@
 
 pub(crate) mod affinity;
 mod astray;
-pub(crate) mod attach;
+mod attach;
+mod attachment;
 mod checkers;
 mod detach;
 mod gathering;

@@ -18,8 +18,7 @@
 //! thread has a context of its own; an image lives as long as its threads. **Leaves out** sharing
 //! translations between processes that live at the same time.
 
-use super::attach::Attachment;
-use super::detach;
+use super::attachment::Attachment;
 use super::gathering::Gathering;
 use super::state::Host;
 use super::task::ProcessState;
@@ -219,7 +218,7 @@ impl Host<'_> {
         self.hand_trap_action_down(tid, parent);
         if let Some(attachment) = self.attachment.as_ref().filter(|_| birth == CloneKind::Copy) {
             let image = &self.images[&self.threads[&parent].image];
-            detach::clean_copy(tid, image, attachment.areas.get(&parent).copied());
+            image.leave_copy(tid, attachment.areas.get(&parent).copied());
         }
         self.binding.free(tid);
         ptrace::detach(tid, 0);

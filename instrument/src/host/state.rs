@@ -4,7 +4,7 @@
 //! this value.
 
 use super::affinity::Binding;
-use super::attach::Attachment;
+use super::attachment::Attachment;
 use super::checkers::LeakChecks;
 use super::gathering::Gathering;
 use super::open_calls::Marking;

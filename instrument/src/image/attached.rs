@@ -12,6 +12,7 @@ use crate::target::inject::Injector;
 use crate::target::layout::Layout;
 use crate::target::mappings;
 use crate::target::modules::Maps;
+use crate::target::restartable::Area;
 use crate::target::running;
 use crate::target::{ptrace, signal_mask};
 use event::Stream;
@@ -80,5 +81,15 @@ impl Image {
         for own in self.translator.cache.layout.own() {
             injector.call(libc::SYS_munmap, [own.start, own.end - own.start, 0, 0, 0, 0]);
         }
+    }
+
+    /// Makes a stopped child, which has a copy of its maker's memory, as if the engine had never
+    /// been there: the engine's memory is unmapped, and the maker's area for restartable sequences
+    /// is registered.
+    pub(crate) fn leave_copy(&self, child: i32, area: Option<Area>) {
+        self.call_for_host(child, |injector| {
+            area.iter().for_each(|area| area.register(injector));
+            self.unmap(injector);
+        });
     }
 }

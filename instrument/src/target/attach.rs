@@ -108,6 +108,10 @@ fn wait_for_all(stopped: &mut Stopped, mut running: Vec<i32>) -> Result<(), Erro
             }
             // The task takes this signal natively. The stop has used the request up.
             Wait::Signal(signal) => {
+                // Natively an ignored signal interrupts no call; that of a traced task does.
+                if !running::has_handler(tid, signal) {
+                    in_flight::repeat(tid);
+                }
                 ptrace::interrupt(tid);
                 ptrace::resume(tid, signal);
             }

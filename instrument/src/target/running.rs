@@ -111,6 +111,12 @@ fn check_program(pid: i32, status: &Status, own_filters: i32) -> Result<(), Erro
     Err(refused(pid, &why))
 }
 
+/// Whether the process of a task has a handler for a signal.
+pub(super) fn has_handler(tid: i32, signal: i32) -> bool {
+    let caught = Status::of(tid).and_then(|status| u64::from_str_radix(status.text("SigCgt"), 16).ok());
+    caught.is_some_and(|caught| caught >> (signal - 1) & 1 != 0)
+}
+
 /// The signals for which a process has a handler, or which it ignores, up to signal `last`.
 pub(crate) fn signals_with_actions(pid: i32, last: i32) -> Vec<i32> {
     let Some(status) = Status::of(pid) else { return Vec::new() };
