@@ -17,6 +17,7 @@ use crate::store::kept::KeptIn;
 use crate::store::memory::RunTranslations;
 use crate::target::attach::{self, Stopped};
 use crate::target::executable;
+use crate::target::interrupt::Guard;
 use crate::target::layout::{context, CONTEXTS_MAX};
 use crate::target::memory;
 use crate::target::ptrace::{Handle, Spawn};
@@ -74,6 +75,8 @@ pub(crate) fn run_instrumented(
     check_address_space()?;
     let mut warnings: Vec<String> = options.machine.warning().into_iter().collect();
     let started = Instant::now();
+    // The process must not be left by a signal to the host while it is entered.
+    let guard = options.running.map(|_| Guard::that_notes());
     let Begun { pid, addresses_repeat, mut stopped } = match options.running {
         Some(running) => {
             let stopped = Some(attach::stop(running.pid)?);
@@ -123,6 +126,7 @@ pub(crate) fn run_instrumented(
             host.children = options.children;
             host.translations = kept_in(options).filter(|_| addresses_repeat);
         }
+        host.guard = guard;
         host.instrumenter = instrumenter;
         host.per_thread = threads;
         host.shown = Shown::new(options.machine, pid);

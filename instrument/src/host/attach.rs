@@ -40,12 +40,14 @@ impl Host<'_> {
     pub(crate) fn attach(&mut self, mut stopped: Stopped, running: Running) -> Result<(), Error> {
         let pid = stopped.pid;
         let number = self.images_seen;
+        // A process whose host dies while it makes calls for it must not run on with the registers
+        // of such a call. If the entry fails, the detach takes the options back.
+        stopped.tids.iter().for_each(|&tid| ptrace::set_options(tid));
         let image = Image::of_running(pid, number, self.stream, self.evidence.clone())?;
         let actions = read_actions(pid, &image);
         // From here on nothing fails, so the threads belong to the host.
         let tids = std::mem::take(&mut stopped.tids);
         let areas = self.end_sequences(&tids, &image);
-        tids.iter().for_each(|&tid| ptrace::set_options(tid));
         self.attachment = Some(Attachment {
             until: running.window.map(|window| stopped.since + window),
             areas,

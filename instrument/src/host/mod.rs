@@ -73,8 +73,7 @@ impl Host<'_> {
     /// Runs the program to its end.
     pub(crate) fn control(&mut self) -> Result<RunEnd, Error> {
         // The guard handles signals to the host, such as Ctrl-C, as long as the run lasts.
-        // A program that ran before gets no signal of the host's.
-        let mut guard = interrupt::Guard::new(if self.attachment.is_some() { 0 } else { self.root });
+        let mut guard = self.guard.take().unwrap_or_else(|| interrupt::Guard::new(self.root));
         let _pulse = self.attachment.as_ref().and_then(|_| Pulse::start(ATTACHED_LOOK));
         let mut remainder = Remainder::default();
         loop {

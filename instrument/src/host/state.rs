@@ -20,7 +20,7 @@ use crate::outcome::{self, Children, EngineStats, Exit, Process, Threads};
 use crate::probe::SharedProbes;
 use crate::profile::Profile;
 use crate::store::kept::KeptIn;
-use crate::target::interrupt::Echo;
+use crate::target::interrupt::{Echo, Guard};
 use event::Stream;
 use std::collections::{HashMap, HashSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -78,6 +78,8 @@ pub(crate) struct Host<'o> {
     pub(crate) departures: Departures,
     /// The program that the host has entered, if it did not start one.
     pub(crate) attachment: Option<Attachment>,
+    /// Handles signals to the host, if it must do so before the run begins.
+    pub(crate) guard: Option<Guard>,
     /// Leak checkers, and the threads that they have stopped.
     pub(crate) leak_checks: LeakChecks,
     /// All processes, in the order of their births.
@@ -145,6 +147,7 @@ impl<'o> Host<'o> {
             stops: 0,
             departures: Departures::default(),
             attachment: None,
+            guard: None,
             leak_checks: LeakChecks::default(),
             processes: Vec::new(),
             living: HashMap::new(),

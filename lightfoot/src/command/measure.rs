@@ -182,6 +182,9 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
     let destination = Destination::new(run.output.as_deref())?;
     let command = match (run.running.pid, &run.program[..]) {
         (Some(pid), _) => running::command_of(pid),
+        (None, _) if run.running.window.is_some() => {
+            anyhow::bail!("--for is for a running process: name it with --pid PID")
+        }
         (None, [program, arguments @ ..]) => {
             Command { program: program.clone(), arguments: arguments.to_vec() }
         }
