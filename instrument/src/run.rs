@@ -14,7 +14,6 @@ use crate::outcome::{Aslr, Command, Observer, Options, Outcome};
 use crate::probe::SharedProbes;
 use crate::profile::BlocksOfImages;
 use crate::store::kept::KeptIn;
-use crate::store::memory::RunTranslations;
 use crate::target::attach::{self, Stopped};
 use crate::target::executable;
 use crate::target::interrupt::Guard;
@@ -186,7 +185,7 @@ fn kept_in(options: &Options) -> Option<KeptIn> {
     }
     match &options.translations {
         Some(folder) => Some(KeptIn::Folder(folder.clone())),
-        None if options.children.are_counted() => Some(KeptIn::Memory(RunTranslations::default())),
+        None if options.children.are_counted() => Some(KeptIn::Memory),
         None => None,
     }
 }

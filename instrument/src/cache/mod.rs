@@ -228,6 +228,14 @@ impl CodeCache {
         near.unwrap_or(self.zones.len() - 1)
     }
 
+    /// Makes no address lead to a fragment, as in a cache that was just restored. No thread runs
+    /// its code.
+    pub(crate) fn forget_all(&mut self) {
+        self.empty_table();
+        self.map.clear();
+        (self.published, self.parallel) = (0, false);
+    }
+
     /// The fragment at `pc`, if there is one.
     pub(crate) fn find(&self, pc: u64) -> Option<usize> {
         self.map.get(&pc).map(|&fragment_index| fragment_index as usize)

@@ -76,6 +76,19 @@ impl CodeCache {
         self.shared.write64(at, pc.wrapping_neg());
     }
 
+    /// Removes all fragments of the map from the lookup table. A full table is cleared, which takes
+    /// less time than looking for its targets one by one.
+    pub(super) fn empty_table(&mut self) {
+        if self.published >= HUGE_TARGETS {
+            let slots = (1usize << LOOKUP_BITS) + LOOKUP_PROBES as usize;
+            return self.shared.write(self.layout.low_offset() as usize, &vec![0u8; 16 * slots]);
+        }
+        let published = |fragment_index: &u32| self.fragments[*fragment_index as usize].entry.is_some();
+        let targets: Vec<u64> =
+            self.map.iter().filter(|(_, index)| published(index)).map(|(&pc, _)| pc).collect();
+        targets.into_iter().for_each(|pc| self.unpublish(pc));
+    }
+
     /// Makes lookups of `pc` ask the host. In a program with threads the slot is not used again,
     /// because another thread may stand between reading the slot's tag and its code.
     pub(crate) fn hide(&mut self, pc: u64) {

@@ -35,8 +35,9 @@ use crate::call::CallRecords;
 use crate::code::fragment::{EXIT_INSTRUCTION, EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Forgery;
-use crate::image::Image;
+use crate::image::{Image, ProfileTables};
 use crate::outcome::{self, EngineStats, Exit, Process, Standstill, Threads};
+use crate::profile::Lineage;
 use crate::target::interrupt;
 use crate::target::layout::context;
 use crate::target::ptrace::{self, Wait};
@@ -325,7 +326,7 @@ impl Host<'_> {
     }
 
     /// Notes the segments that the observer has returned.
-    fn take_back(&mut self) {
+    pub(super) fn take_back(&mut self) {
         while let Ok(id) = self.returned.try_recv() {
             self.lent.remove(&id);
         }
@@ -439,14 +440,18 @@ impl Host<'_> {
         self.stats.code_bytes += bytes - former_bytes;
         self.warnings.extend(image.keep());
         let parts = if self.marking.is_some() { image.parts() } else { Vec::new() };
-        let profile = image.profile();
+        let rests = self.children.are_counted() && image.may_rest();
+        let lineage = if rests { Lineage::Image(image.lineage) } else { Lineage::None };
+        let profile = image.profile(if rests { ProfileTables::Copied } else { ProfileTables::Moved });
         self.blocks_ended += profile.blocks.len();
         // The next child of the same parent may take the image over, with its translations.
         let parent = image.parent.filter(|_| self.images.len() < IMAGES_WITH_SPARES_MAX);
         if let Some(parent) = parent.and_then(|(parent, _)| self.images.get_mut(&parent)) {
             parent.keep_for_children(image);
+        } else if rests {
+            self.resting.put(image);
         }
-        self.give(RingMessage::ImageEnded(number, Box::new((profile, parts))));
+        self.give(RingMessage::ImageEnded(number, Box::new((profile, parts, lineage))));
     }
 
     fn event(&mut self, tid: i32, event: i32, signal: i32) {

@@ -10,7 +10,7 @@
 //!        │                       the child executes a program
 //!        ──▶ copies everything   `fork`: an image of its own at the same addresses, which is
 //!                                empty or was used by a former child (`image/again.rs`)
-//!  exec  ──▶ a new image
+//!  exec  ──▶ a new image, or that of a former process of the program (`image/resting.rs`)
 //! ```
 //!
 //! Where children are not counted ([`Children::Released`](crate::outcome::Children::Released)), the
@@ -24,8 +24,10 @@ use super::state::Host;
 use super::task::ProcessState;
 use super::task::ProgramThread;
 use super::task::StepOutcome;
-use crate::image::{number, Image};
+use crate::image::{number, Image, Place};
 use crate::outcome::{Exit, Process};
+use crate::store::kept::{KeptTranslations, Origin};
+use crate::target::credentials;
 use crate::target::executable;
 use crate::target::layout::{self, context};
 use crate::target::memory;
@@ -162,7 +164,11 @@ impl Host<'_> {
                 self.adopt(tid, tid, number);
                 self.gathering.iter().for_each(|gathering| gathering.add(tid));
             }
-            Err(error) => self.lose(tid, &error),
+            Err(error) => {
+                // The child has a copy of its parent's mappings.
+                self.image_mut(parent).stays_mapped = true;
+                self.lose(tid, &error);
+            }
         }
     }
 
@@ -313,8 +319,10 @@ impl Host<'_> {
         }
         self.note_rights(pid);
         let number = self.images_seen;
+        // Kept translations, the tool and probes must be in place before the first instruction.
+        let watch = Watch::new(self.marking.as_ref().map(|marking| marking.marker.clone()));
         // Mapping the engine's memory changes registers. If it fails, they are restored.
-        let mut image = match Image::new(pid, number, self.stream, self.evidence.clone()) {
+        let mut image = match self.image_at_start(pid, number, watch) {
             Ok(image) => image,
             Err(error) => {
                 if let Some(before) = before {
@@ -323,13 +331,7 @@ impl Host<'_> {
                 return Err(error);
             }
         };
-        self.prepare_shown(pid, &mut image);
-        // Kept translations, the tool and probes must be in place before the first instruction.
-        image.translator.watch = Watch::new(self.marking.as_ref().map(|marking| marking.marker.clone()));
-        image.translator.calls = self.calls;
-        if let Some(kept_in) = &self.translations {
-            image.remember(kept_in);
-        }
+        self.prepare_shown(pid);
         if let Some(instrumenter) = &self.instrumenter {
             instrumenter.borrow_mut().starts(number, pid, self.blocks_ended);
         }
@@ -337,6 +339,44 @@ impl Host<'_> {
         if let Some(probes) = &self.probes {
             probes.borrow_mut().install(pid)?;
             image.maps.watcher = Some(probes.clone());
+        }
+        Ok(image)
+    }
+
+    /// An image for process `pid`, which has just executed a program: that of a former process of
+    /// the program, or a new one, to which kept translations are restored.
+    fn image_at_start(&mut self, pid: i32, number: u32, watch: Watch) -> Result<Image, Error> {
+        let place = Place::of(pid)?;
+        let origin = Origin {
+            pid,
+            headers: place.headers,
+            stream: &self.stream,
+            layout: &place.layout,
+            marks: watch.setting(),
+            answered: self.answered().setting(),
+            calls: self.calls,
+        };
+        let kept = self.translations.as_ref().and_then(|kept_in| KeptTranslations::of(kept_in, &origin));
+        self.take_back();
+        let is_idle = |number: u32| self.lent.iter().all(|id| id.0 != number);
+        let resting = kept.as_ref().and_then(|kept| self.resting.take(kept, is_idle));
+        let image = match (resting, kept) {
+            (Some(mut image), Some(kept)) => {
+                image.wake(pid, number, &place, kept)?;
+                image.translator.watch = watch;
+                image
+            }
+            (_, kept) => {
+                let mut image = Image::new(pid, number, self.stream, &place, self.evidence.clone())?;
+                image.translator.watch = watch;
+                image.translator.calls = self.calls;
+                image.translator.set_answered(self.answered());
+                kept.into_iter().for_each(|kept| image.remember(kept));
+                image
+            }
+        };
+        if image.kept.is_some() {
+            image.stop_before(&credentials::CALLS);
         }
         Ok(image)
     }

@@ -154,6 +154,7 @@ impl Host<'_> {
         self.binding.free(tid);
         let thread = self.threads.get_mut(&tid).expect("a thread of ours");
         let (process, held) = (thread.process, std::mem::take(&mut thread.held));
+        self.image_mut(tid).stays_mapped = true;
         self.gone(tid);
         // Signals that were held back are sent again; the kernel queues them.
         held.into_iter().for_each(|(signal, _)| ptrace::kill_thread(process, tid, signal));

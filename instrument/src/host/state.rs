@@ -14,7 +14,7 @@ use super::task::{ProcessState, ProgramThread};
 use crate::call::CallRecords;
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
-use crate::image::Image;
+use crate::image::{Image, RestingImages};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::outcome::{self, Children, EngineStats, Exit, Process, Threads};
 use crate::probe::SharedProbes;
@@ -68,6 +68,8 @@ pub(crate) struct Host<'o> {
     pub(crate) translations: Option<KeptIn>,
     pub(crate) images: HashMap<u32, Image>,
     pub(crate) images_seen: u32,
+    /// Images of programs that have ended, for the next processes that execute them.
+    pub(super) resting: RestingImages,
     pub(crate) threads: HashMap<i32, ProgramThread>,
     pub(crate) threads_seen: u32,
     /// New tasks whose first stop arrived before their parent's event.
@@ -141,6 +143,7 @@ impl<'o> Host<'o> {
             translations: None,
             images: HashMap::new(),
             images_seen: 0,
+            resting: RestingImages::default(),
             threads: HashMap::new(),
             threads_seen: 0,
             early: HashSet::new(),

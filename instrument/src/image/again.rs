@@ -29,6 +29,7 @@ impl Image {
         let translator = &self.translator;
         self.maps.changes == 0
             && self.parent.is_some()
+            && !self.stays_mapped
             && translator.cache.fragments.iter().map(|fragment| fragment.blocks).sum::<u32>() <= BLOCKS_MAX
             && translator.refusal.is_none()
             && translator.cache.fragments.iter().all(|fragment| fragment.tunings == 0)
@@ -37,6 +38,19 @@ impl Image {
     /// Turns an image that has ended into the image of process `pid`. The thread of the parent that
     /// has context `context` has just forked that process.
     fn renew(&mut self, pid: i32, number: u32, context: usize) -> Result<(), Error> {
+        let zeros = vec![0u8; 8 * self.translator.counters as usize];
+        for index in 0..self.used {
+            self.shared.write(self.context(index) + count_address(0) as usize, &zeros);
+        }
+        self.maps.renew(pid);
+        self.begin_counts(pid, number);
+        self.taken_over = self.size();
+        self.replace_inherited(pid, context)
+    }
+
+    /// Forgets what belongs to the process that the image had, apart from its mappings and its
+    /// contexts.
+    pub(super) fn begin_counts(&mut self, pid: i32, number: u32) {
         let translator = &mut self.translator;
         debug_assert_eq!(
             translator.blocks.is_empty(),
@@ -49,12 +63,7 @@ impl Image {
         } else {
             None
         });
-        let zeros = vec![0u8; 8 * translator.counters as usize];
-        for index in 0..self.used {
-            self.shared.write(self.context(index) + count_address(0) as usize, &zeros);
-        }
         (self.pid, self.number) = (pid, number);
-        self.maps.renew(pid);
         (self.free, self.threads) = ((0..CONTEXTS_MAX).rev().collect(), 0);
         self.extra.clear();
         self.cut.clear();
@@ -63,8 +72,6 @@ impl Image {
         self.looked.clear();
         self.modules_told = 0;
         self.born = Instant::now();
-        self.taken_over = self.size();
-        self.replace_inherited(pid, context)
     }
 
     /// The number of fragments, and the bytes of code.

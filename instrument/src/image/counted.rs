@@ -21,6 +21,15 @@ use crate::target::layout::context;
 use event::Stream;
 use std::mem::take;
 
+/// How an image's tables come into its profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProfileTables {
+    /// The image needs them no longer, unless a forked child may use it.
+    Moved,
+    /// The image goes on in another process.
+    Copied,
+}
+
 impl Image {
     /// A counter's value, summed over all contexts.
     pub(super) fn counted(&self, counter: u32) -> u64 {
@@ -125,8 +134,8 @@ impl Image {
 
     /// The modules, blocks, instructions and sites of a profile. They are moved out of the image,
     /// or copied if the image may be used again.
-    fn tables(&mut self) -> (Vec<Module>, Vec<Block>, Vec<Instruction>, Vec<Site>) {
-        let reusable = self.is_reusable();
+    fn tables(&mut self, tables: ProfileTables) -> (Vec<Module>, Vec<Block>, Vec<Instruction>, Vec<Site>) {
+        let reusable = tables == ProfileTables::Copied || self.is_reusable();
         let (maps, translator) = (&mut self.maps, &mut self.translator);
         if reusable {
             return (
@@ -145,8 +154,8 @@ impl Image {
     }
 
     /// The image's counts as a profile.
-    pub(crate) fn profile(&mut self) -> Profile {
-        let (modules, mut blocks, instructions, sites) = self.tables();
+    pub(crate) fn profile(&mut self, tables: ProfileTables) -> Profile {
+        let (modules, mut blocks, instructions, sites) = self.tables(tables);
         let translator = &self.translator;
         let mut counters = vec![0u64; translator.counters as usize];
         let base = translator.cache.layout.contexts_offset() as usize;

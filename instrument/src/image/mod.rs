@@ -12,11 +12,14 @@ mod mapped;
 pub(crate) mod number;
 mod plausible;
 mod resident_pages;
+mod resting;
 mod section;
 
+pub(crate) use resting::RestingImages;
 pub(crate) use section::Keeps;
 
 pub(crate) use boundary::StopPlace;
+pub(crate) use counted::ProfileTables;
 
 use crate::cache::CodeCache;
 use crate::code::counter::tick_address;
@@ -27,9 +30,8 @@ use crate::evidence::{Evidence, Forgery};
 use crate::plan::hotness::SAMPLE_RECORDS;
 use crate::plan::instruction_cache::InlineICache;
 use crate::plan::instruction_cache::COUNTED_EVERY;
-use crate::store::kept::{KeptIn, KeptTranslations, Origin};
+use crate::store::kept::KeptTranslations;
 use crate::target::auxiliary::{system_call_in, Auxiliary};
-use crate::target::credentials;
 use crate::target::layout::{
     context, segment_start, Layout, CONTEXTS, CONTEXTS_MAX, LOOKUP_BITS, LOOKUP_SHIFT,
 };
@@ -67,6 +69,35 @@ enum MappingOrigin {
     Inherited,
 }
 
+/// Where the engine's memory goes in a process that has just executed a program.
+pub(crate) struct Place {
+    pub(crate) layout: Layout,
+    /// Address of a `syscall` instruction (the vdso's).
+    gadget: u64,
+    /// Address of the program headers.
+    pub(crate) headers: u64,
+    /// Memory below the stack that nothing uses yet.
+    scratch: u64,
+}
+
+impl Place {
+    /// Plans the place for process `pid`.
+    pub(crate) fn of(pid: i32) -> Result<Place, Error> {
+        let vector = Auxiliary::of(pid);
+        let (entry, vdso) = (vector.entry(), vector.vdso());
+        let layout = Layout::plan(&mappings::ranges(pid), entry)
+            .ok_or_else(|| Error::system("the program's address space has no room for lightfoot's memory"))?;
+        let gadget = system_call_in(pid, vdso).ok_or_else(|| {
+            Error::system(
+                "cannot read the program's vdso (the system refuses process_vm_readv, or was booted with vdso=0)",
+            )
+        })?;
+        let registers = ptrace::registers(pid)
+            .ok_or_else(|| Error::system("the program is gone before its registers could be read"))?;
+        Ok(Place { layout, gadget, headers: vector.headers(), scratch: (registers.rsp - 4096) & !15 })
+    }
+}
+
 /// Images of ended children. Each comes with the number of changes of the parent's text when the
 /// child was forked.
 #[derive(Default)]
@@ -101,6 +132,11 @@ pub(crate) struct Image {
     /// For a forked child, the number of its parent's image, and how often the parent's text had
     /// changed.
     pub(crate) parent: Option<(u32, u64)>,
+    /// Whether a process that left the engine alive still has the image's memory mapped.
+    pub(crate) stays_mapped: bool,
+    /// The number that the image had in the first of its processes. Its tables have only grown
+    /// since then.
+    pub(crate) lineage: u32,
     /// Images of ended children, for the next children.
     spares: Spares,
     /// Fragments and bytes of code that the image already had when it was taken over from an ended
@@ -122,22 +158,22 @@ pub(crate) struct Image {
 impl Image {
     /// Prepares the image that process `pid` has just executed, and maps the engine's memory into
     /// it.
-    pub(crate) fn new(pid: i32, number: u32, stream: Stream, evidence: Evidence) -> Result<Image, Error> {
-        let vector = Auxiliary::of(pid);
-        let (entry, vdso) = (vector.entry(), vector.vdso());
-        let layout = Layout::plan(&mappings::ranges(pid), entry)
-            .ok_or_else(|| Error::system("the program's address space has no room for lightfoot's memory"))?;
-        let gadget = system_call_in(pid, vdso).ok_or_else(|| {
-            Error::system(
-                "cannot read the program's vdso (the system refuses process_vm_readv, or was booted with vdso=0)",
-            )
-        })?;
-        let image = Image::empty(Maps::new(pid), number, stream, (layout, gadget), evidence)?;
-        let registers = ptrace::registers(pid)
-            .ok_or_else(|| Error::system("the program is gone before its registers could be read"))?;
-        let stack = registers.rsp;
-        image.map_into(pid, MappingOrigin::Free, (stack - 4096) & !15)?;
+    pub(crate) fn new(
+        pid: i32,
+        number: u32,
+        stream: Stream,
+        place: &Place,
+        evidence: Evidence,
+    ) -> Result<Image, Error> {
+        let at = (place.layout.clone(), place.gadget);
+        let image = Image::empty(Maps::new(pid), number, stream, at, evidence)?;
+        image.map_at_start(pid, place)?;
         Ok(image)
+    }
+
+    /// Maps the engine's memory into process `pid`, which has just executed a program.
+    fn map_at_start(&self, pid: i32, place: &Place) -> Result<(), Error> {
+        self.map_into(pid, MappingOrigin::Free, place.scratch)
     }
 
     /// The image of process `pid`, which the thread of context `c` has just forked: it has the
@@ -183,6 +219,8 @@ impl Image {
             per_thread: HashMap::new(),
             kept: None,
             parent: None,
+            stays_mapped: false,
+            lineage: number,
             spares: Spares::default(),
             taken_over: (0, 0),
             segments: vec![0; CONTEXTS_MAX],
@@ -192,8 +230,13 @@ impl Image {
             sections: Sections::default(),
             evidence,
         };
-        image.mark(&number::ALL, 1);
+        image.mark_new();
         Ok(image)
+    }
+
+    /// Makes every system call stop for the host, as in an image that begins.
+    fn mark_new(&self) {
+        self.mark(&number::ALL, 1);
     }
 
     /// Sets whether these system calls stop for the host (1) or not (0).
@@ -213,30 +256,17 @@ impl Image {
         self.mark(&number::OPENS, u8::from(opens == Opens::Watched));
     }
 
-    /// Restores the translations that a former image of the program left in `kept_in`, and makes
-    /// this image leave its own there.
-    pub(crate) fn remember(&mut self, kept_in: &KeptIn) {
-        let translator = &mut self.translator;
-        let headers = Auxiliary::of(self.pid).headers();
-        let origin = Origin {
-            pid: self.pid,
-            headers,
-            stream: &translator.stream,
-            layout: &translator.cache.layout,
-            marks: translator.watch.setting(),
-            answered: translator.answered().setting(),
-            calls: translator.calls,
-        };
-        let Some(mut kept) = KeptTranslations::of(kept_in, &origin) else { return };
-        kept.restore(translator, &mut self.maps);
+    /// Restores the translations that a former image of the program left, and makes this image
+    /// leave its own in the same place.
+    pub(crate) fn remember(&mut self, mut kept: KeptTranslations) {
+        kept.restore(&mut self.translator, &mut self.maps);
         self.kept = Some(kept);
-        self.mark(&credentials::CALLS, 1);
     }
 
     /// Decides about the kept translations now that the image has ended. Returns a warning for the
     /// user, if there is one.
-    pub(crate) fn keep(&self) -> Option<String> {
-        self.kept.as_ref()?.finish(&self.translator, &self.maps)
+    pub(crate) fn keep(&mut self) -> Option<String> {
+        self.kept.as_mut()?.finish(&self.translator, &self.maps)
     }
 
     /// Makes the image read the target's memory through this task from now on.

@@ -13,9 +13,9 @@
 //! consistent and wrong.
 
 use super::Image;
+use crate::code::address_map::AddressMap;
 use crate::evidence::Forgery;
 use crate::profile::Block;
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// The most instructions that a thread can count in a second: about ten in each of about six
@@ -70,28 +70,34 @@ impl Image {
             let first = fragments[*fragment_index].first_block as usize;
             self.compare(before, blocks[first..].iter().map(|block| block.executions));
         }
-        let mut ran: HashMap<u64, u64> = HashMap::new();
+        let mut ran = AddressMap::default();
         for fragment in fragments {
             let of_block = |index: u32| &blocks[(fragment.first_block + index) as usize];
             let last = of_block(fragment.blocks - 1);
             if last.taken > last.executions {
                 self.evidence.note(Forgery::Taken(last.taken, last.executions));
             }
-            let sum = ran.entry(fragment.pc).or_default();
-            *sum = sum.saturating_add(of_block(0).executions);
+            // Most blocks of kept translations do not run.
+            let executions = of_block(0).executions;
+            if executions > 0 {
+                let sum: &mut u64 = ran.entry(fragment.pc).or_default();
+                *sum = sum.saturating_add(executions);
+            }
         }
         self.lead(counters, &ran);
     }
 
     /// Compares side exits with the executions of the blocks that they lead to.
-    fn lead(&self, counters: &[u64], ran: &HashMap<u64, u64>) {
-        let mut led: HashMap<u64, u64> = HashMap::new();
+    fn lead(&self, counters: &[u64], ran: &AddressMap<u64>) {
+        let mut led = AddressMap::default();
         for exit in self.translator.cache.exits.iter().filter(|exit| !exit.stale) {
             let Some(&times) = exit.counter.and_then(|counter| counters.get(counter as usize)) else {
                 continue;
             };
-            let sum = led.entry(exit.target).or_default();
-            *sum = sum.saturating_add(times);
+            if times > 0 {
+                let sum: &mut u64 = led.entry(exit.target).or_default();
+                *sum = sum.saturating_add(times);
+            }
         }
         for (target, times) in led {
             let ran = ran.get(&target).copied().unwrap_or(0);

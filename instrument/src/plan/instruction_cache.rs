@@ -162,6 +162,21 @@ impl LineIds {
         }
     }
 
+    /// Lists every line and page of the inline instruction caches as a new one, because the
+    /// routines' table was cleared.
+    pub(crate) fn list_again(&mut self, stream: &Stream) {
+        let Stream::Filtered(filter) = stream else { return };
+        let Some((line, page)) = InlineICache::of(filter) else { return };
+        for (cache, numbers) in [(Some(line), &self.kept_lines), (page, &self.kept_pages)] {
+            let Some(cache) = cache else { continue };
+            self.new.extend(numbers.iter().map(|(&address, &number)| NewLine {
+                number,
+                address,
+                row: cache.row(cache.set(address)),
+            }));
+        }
+    }
+
     /// The number of lines and pages of the inline instruction caches.
     pub(crate) fn kept_count(&self) -> usize {
         self.kept_lines.len() + self.kept_pages.len()

@@ -10,9 +10,9 @@
 //! **Leaves out** counts by image. Observers see the profile of each image before it is added, with
 //! its [`Numbering`].
 
-use super::known_blocks::{views, KnownBlocks};
+use super::known_blocks::{views_from, KnownBlocks};
 use super::{Numbering, Numbers, Profile};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Whether several images share blocks of the run's profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,25 @@ pub(crate) enum BlocksOfImages {
     Merged,
     /// Each image has blocks of its own, in the order in which the images end.
     Apart,
+}
+
+/// Whether images that end one after the other have the same tables, but for what each one adds
+/// behind those of the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lineage {
+    None,
+    /// The images with this number have.
+    Image(u32),
+}
+
+/// The most lineages of which numbers are remembered.
+const LINEAGES_MAX: usize = 64;
+
+/// The numbers in the run's profile by an image's own numbers: of its blocks, and of its sites.
+#[derive(Default)]
+struct Listed {
+    blocks: Vec<u32>,
+    sites: Vec<u32>,
 }
 
 /// The joined profile of all images that have ended.
@@ -39,6 +58,8 @@ pub(crate) struct JoinedProfile {
     images: usize,
     /// The index of the blocks; `None` before it is needed.
     known: Option<KnownBlocks>,
+    /// Numbers that were found, by lineage: they need not be found again.
+    lineages: HashMap<u32, Listed>,
 }
 
 impl JoinedProfile {
@@ -49,8 +70,8 @@ impl JoinedProfile {
 
     /// Gives numbers to the blocks and sites of an image, which [`JoinedProfile::add`] must add
     /// next.
-    pub(crate) fn number(&mut self, image: &Profile) -> Numbering {
-        let JoinedProfile { blocks, all, images, known, .. } = self;
+    pub(crate) fn number(&mut self, image: &Profile, lineage: Lineage) -> Numbering {
+        let JoinedProfile { blocks, all, images, known, lineages, .. } = self;
         *images += 1;
         if *images == 1 || *blocks == BlocksOfImages::Apart {
             let (block, site) = (all.blocks.len() as u32, all.sites.len() as u32);
@@ -58,8 +79,9 @@ impl JoinedProfile {
         }
         let known = known.get_or_insert_with(|| KnownBlocks::of(all));
         let modules: Vec<u32> = image.modules.iter().map(|module| known.module(all, module)).collect();
-        let (mut numbers, mut sites) = (Vec::new(), Vec::new());
-        for view in views(image) {
+        let former = if let Lineage::Image(first) = lineage { lineages.remove(&first) } else { None };
+        let Listed { blocks: mut numbers, mut sites } = former.unwrap_or_default();
+        for view in views_from(image, numbers.len(), sites.len()) {
             let module = modules[view.block.module as usize];
             let offset = view.block.ip.wrapping_sub(image.modules[view.block.module as usize].start);
             let number = known.block(all, module, offset, &view);
@@ -71,7 +93,7 @@ impl JoinedProfile {
     }
 
     /// Adds the counts of an image, and its tables where the numbers are the next ones.
-    pub(crate) fn add(&mut self, image: Profile, numbering: &Numbering) {
+    pub(crate) fn add(&mut self, image: Profile, numbering: Numbering, lineage: Lineage) {
         for &(block, first_lost, times) in &image.cut {
             add(self.cut.entry((numbering.block(block), first_lost)).or_default(), times);
         }
@@ -83,16 +105,29 @@ impl JoinedProfile {
             add(&mut sums.0, loads);
             add(&mut sums.1, stores);
         }
-        match &numbering.0 {
-            Numbers::From { block, site } => self.append(image, *block, *site),
-            Numbers::Listed { blocks, .. } => {
-                for (&number, block) in blocks.iter().zip(&image.blocks) {
+        match numbering.0 {
+            Numbers::From { block, site } => self.append(image, block, site),
+            Numbers::Listed { blocks, sites } => {
+                // Most blocks of an image that other processes had before did not run.
+                for (&number, block) in
+                    blocks.iter().zip(&image.blocks).filter(|(_, block)| block.executions > 0)
+                {
                     let sums = &mut self.all.blocks[number as usize];
                     add(&mut sums.executions, block.executions);
                     add(&mut sums.taken, block.taken);
                 }
+                self.remember(lineage, Listed { blocks, sites });
             }
         }
+    }
+
+    /// Remembers the numbers of an image for the next one of its lineage.
+    fn remember(&mut self, lineage: Lineage, listed: Listed) {
+        let Lineage::Image(first) = lineage else { return };
+        if self.lineages.len() >= LINEAGES_MAX {
+            self.lineages.clear();
+        }
+        self.lineages.insert(first, listed);
     }
 
     /// Appends the tables of an image, whose blocks and sites get the numbers from these on.

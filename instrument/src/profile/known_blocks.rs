@@ -27,10 +27,19 @@ impl BlockView<'_> {
 }
 
 /// The blocks of a profile. Sites are in the order of their blocks.
-pub(super) fn views(profile: &Profile) -> impl Iterator<Item = BlockView<'_>> {
+fn views(profile: &Profile) -> impl Iterator<Item = BlockView<'_>> {
+    views_from(profile, 0, 0)
+}
+
+/// The blocks of a profile behind the first `blocks` ones, which have the first `sites` sites.
+pub(super) fn views_from(
+    profile: &Profile,
+    blocks: usize,
+    sites: usize,
+) -> impl Iterator<Item = BlockView<'_>> {
     debug_assert!(profile.sites.is_sorted_by_key(|site| (site.block, site.index)));
-    let mut rest = profile.sites.as_slice();
-    profile.blocks.iter().zip(0..).map(move |(block, number)| {
+    let mut rest = &profile.sites[sites..];
+    profile.blocks[blocks..].iter().zip(blocks as u32..).map(move |(block, number)| {
         let own = rest.iter().take_while(|site| site.block == number).count();
         let (sites, others) = rest.split_at(own);
         rest = others;

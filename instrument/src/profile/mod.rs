@@ -3,7 +3,7 @@
 mod joined;
 mod known_blocks;
 
-pub(crate) use joined::{BlocksOfImages, JoinedProfile};
+pub(crate) use joined::{BlocksOfImages, JoinedProfile, Lineage};
 
 use crate::call::CallRecords;
 use crate::evidence::Forgery;
@@ -153,6 +153,10 @@ pub(crate) fn too_many(profile: &Profile, calls: CallRecords, recorded: u64) -> 
     const FREE: u64 = 1 << 16;
     let hints = profile.sites.iter().map(|site| profile.blocks[site.block as usize].executions);
     let of_block = |block: &Block| {
+        // Most blocks of kept translations do not run.
+        if block.executions == 0 {
+            return 0;
+        }
         let instructions = &profile.instructions[block.first as usize..(block.first + block.count) as usize];
         let data: u64 = instructions
             .iter()

@@ -108,6 +108,7 @@ fn another_users_folder_and_file_are_left_alone() {
     let opened = Folder::open(&inside).expect("the folder is ours");
     assert!(!opened.remove(store.path().file_name().unwrap().to_str().unwrap()));
     fs::remove_file(store.path()).unwrap();
+    let mut store = Store::new(&inside, b"program");
     store.write(&body(100), 1);
     assert!(read(&mut store).is_some());
     // Under `sudo -E` root meets the folder of another user: it must neither use that folder nor

@@ -150,7 +150,8 @@ impl<'a> Reader<'a> {
         // The file is long and read at every start, so the length is checked once for all rows.
         let bytes = self.count()?.checked_mul(BYTES)?;
         let (rows, _) = self.take(bytes)?.as_chunks::<BYTES>();
-        let mut list = Vec::with_capacity(rows.len());
+        // The run mostly adds some rows. Without room for them the first one would move the list.
+        let mut list = Vec::with_capacity(rows.len() + rows.len() / 8);
         for row in rows {
             list.push(item(&mut Reader { rest: row })?);
         }

@@ -12,10 +12,9 @@
 //! make again. A program that faulted leaves no file, so a program that always faults never runs
 //! kept code. Signals by which users and systems end programs say nothing about the code.
 //!
-//! Translations that are kept in memory for the next process of the same run take the place of the
-//! file, by the same rules; no warning is needed for what the next run does not have.
+//! Without a folder there is no file, and images rest until the run ends. An image that is taken
+//! over as it is (`image::resting`) goes on with the file of the image before.
 
-use super::memory::{MemoryStore, RunTranslations};
 use super::snapshot::{encode, Snapshot};
 use super::{parts, Store};
 use crate::call::CallRecords;
@@ -41,15 +40,15 @@ const USED_SHARE: usize = 4;
 pub(crate) enum KeptIn {
     /// In files of this folder, from run to run.
     Folder(PathBuf),
-    /// In memory, for the next processes of the same run.
-    Memory(RunTranslations),
+    /// Nowhere but in images that rest until the run ends.
+    Memory,
 }
 
 /// The place of one image's translations.
 #[derive(Debug)]
 enum Place {
     File(Store),
-    Memory(MemoryStore),
+    Memory,
 }
 
 impl Place {
@@ -57,14 +56,14 @@ impl Place {
     fn read(&mut self, restore: impl FnOnce(&[u8])) -> bool {
         match self {
             Place::File(store) => store.read().map(|body| restore(body.bytes())).is_some(),
-            Place::Memory(store) => store.read().map(|body| restore(&body)).is_some(),
+            Place::Memory => false,
         }
     }
 
-    fn write(&self, body: Vec<u8>, fragments: u64) {
+    fn write(&mut self, body: Vec<u8>, fragments: u64) {
         match self {
             Place::File(store) => store.write(&body, fragments),
-            Place::Memory(store) => store.write(body, fragments),
+            Place::Memory => {}
         }
     }
 
@@ -72,10 +71,7 @@ impl Place {
     fn give_up(&self) -> Option<PathBuf> {
         match self {
             Place::File(store) => store.give_up().then(|| store.path()),
-            Place::Memory(store) => {
-                store.give_up();
-                None
-            }
+            Place::Memory => None,
         }
     }
 }
@@ -84,10 +80,16 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct KeptTranslations {
     place: Place,
+    /// Everything that decides whether translations fit a program.
+    identity: Vec<u8>,
+    /// The number of fragments that the place holds, whether they can be used or not.
+    stored: usize,
     /// Whether the file's fragments were restored.
     taken_over: bool,
     /// Whether the program may have changed its credentials.
     credentials_changed: bool,
+    /// Whether nothing spoke against keeping the translations when the image ended.
+    sound: bool,
     /// The signal that ended a process of the image, if it may be a fault of the code.
     signal: Option<i32>,
 }
@@ -136,9 +138,32 @@ impl KeptTranslations {
         }
         let place = match kept_in {
             KeptIn::Folder(folder) => Place::File(Store::new(folder, &identity)),
-            KeptIn::Memory(run) => Place::Memory(MemoryStore::new(run, identity)),
+            KeptIn::Memory => Place::Memory,
         };
-        Some(KeptTranslations { place, taken_over: false, credentials_changed: false, signal: None })
+        Some(KeptTranslations {
+            place,
+            identity,
+            stored: 0,
+            taken_over: false,
+            credentials_changed: false,
+            sound: false,
+            signal: None,
+        })
+    }
+
+    /// Everything that decides whether translations fit a program.
+    pub(crate) fn identity(&self) -> &[u8] {
+        &self.identity
+    }
+
+    /// Continues the work of `former`, whose image this one takes over as it is.
+    pub(crate) fn continues(&mut self, former: KeptTranslations) {
+        (self.place, self.stored, self.taken_over) = (former.place, former.stored, former.stored > 0);
+    }
+
+    /// Whether nothing spoke against keeping the translations when the image ended.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.sound
     }
 
     /// Restores the translations of a former run in an image that has translated nothing yet.
@@ -150,6 +175,7 @@ impl KeptTranslations {
             taken_over = true;
         });
         self.taken_over = taken_over;
+        self.stored = translator.unverified.fragments;
         if found && !taken_over {
             self.place.give_up();
         }
@@ -169,7 +195,7 @@ impl KeptTranslations {
 
     /// Writes the translations of an ended image, leaves the file as it is, or removes it. Returns
     /// a warning for the user if the file is removed because of a fault.
-    pub(crate) fn finish(&self, translator: &Translator, maps: &Maps) -> Option<String> {
+    pub(crate) fn finish(&mut self, translator: &Translator, maps: &Maps) -> Option<String> {
         // The fault may come from the file, so the file is removed.
         if let Some(signal) = self.signal {
             return self.faulted(signal);
@@ -180,7 +206,11 @@ impl KeptTranslations {
         if self.credentials_changed || unseen || translator.refusal.is_some() {
             return None;
         }
-        let before = translator.unverified.fragments;
+        self.sound = true;
+        if matches!(self.place, Place::Memory) {
+            return None;
+        }
+        let before = self.stored;
         // Writing pays if enough fragments are new, or if a part of the file was given up.
         let enough = if before == 0 { 1 } else { NEW_FRAGMENTS_MIN + before / NEW_SHARE };
         let fragments = translator.cache.fragments.len();
@@ -192,11 +222,13 @@ impl KeptTranslations {
         let new = parts.fragments_from(before);
         if parts.fragments() < fragments / USED_SHARE {
             self.place.give_up();
+            (self.stored, self.sound) = (0, false);
         } else if new >= enough || parts.gave_up {
             // A file does not hold the places of back edges, so the image that restores it could
             // not break the loops.
             translator.cache.break_loops(0, usize::MAX);
             self.place.write(encode(translator, maps, &parts), parts.fragments() as u64);
+            self.stored = fragments;
         }
         None
     }

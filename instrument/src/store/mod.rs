@@ -1,5 +1,5 @@
-//! Translations kept on disk from run to run, or in memory from process to process of one run, so
-//! that a program that ran before starts without being translated again.
+//! Translations kept on disk from run to run, so that a program that ran before starts without
+//! being translated again.
 //!
 //! # The problem
 //!
@@ -41,15 +41,15 @@
 //! **Safe against other users:** files belong to the user and lie in a folder that no other user
 //! may write to (`folder`). Translations of a process whose credentials differ from the host's are
 //! never kept. If anything fails, the program is translated as in its first run. **Leaves out**
-//! generated code, children that are forked, tools, randomised addresses.
+//! generated code, children that are forked, tools, randomised addresses; and memory that the
+//! processes of one run share (`image::resting`), which goes by these rules.
 
 mod folder;
 #[cfg(test)]
 mod folder_tests;
 mod form;
 pub(crate) mod kept;
-pub(crate) mod memory;
-mod parts;
+pub(crate) mod parts;
 pub(crate) mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -99,7 +99,7 @@ impl Header {
 pub(crate) struct Store {
     folder: PathBuf,
     name: String,
-    /// The header of the file that this run has read, if it has read one.
+    /// The header of the file that this run has read or written last, if it has done either.
     taken: Option<Header>,
 }
 
@@ -139,7 +139,7 @@ impl Store {
 
     /// Writes `body`, which holds this number of fragments, whole or not at all. The caller does
     /// not learn whether the file could be written, because nothing depends on it.
-    pub(crate) fn write(&self, body: &[u8], fragments: u64) {
+    pub(crate) fn write(&mut self, body: &[u8], fragments: u64) {
         if body.len() as u64 + HEADER_BYTES as u64 > FILE_BYTES_MAX {
             self.give_up();
             return;
@@ -149,12 +149,14 @@ impl Store {
         // Another lightfoot may write the same image at this time. So each one writes a file with a
         // name of its own, and then renames it.
         let unfinished = format!("{}.{}-{since}.tmp", self.name, std::process::id());
+        let header = Header::of(body, fragments);
         let written = folder.create(&unfinished).and_then(|mut file| {
-            file.write_all(&Header::of(body, fragments).bytes())?;
+            file.write_all(&header.bytes())?;
             file.write_all(body)
         });
-        let finished = written.is_ok() && self.put(&folder, &unfinished, fragments);
-        if !finished {
+        if written.is_ok() && self.put(&folder, &unfinished, fragments) {
+            self.taken = Some(header);
+        } else {
             folder.remove(&unfinished);
         }
     }

@@ -26,7 +26,7 @@
 use crate::code::hash::hash;
 use crate::profile::{Block, Module};
 use crate::target::modules::Maps;
-use crate::translate::unverified::{PageHash, PAGE};
+use crate::translate::unverified::{PageHash, UnverifiedModules, PAGE};
 use crate::translate::Translator;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
@@ -36,12 +36,24 @@ pub(crate) struct Parts {
     /// For each module, the pages that were translated, in order.
     pub(super) pages: Vec<Vec<PageHash>>,
     /// For each module, the fragments that can be used again.
-    pub(super) live: Vec<Vec<u32>>,
+    pub(crate) live: Vec<Vec<u32>>,
     /// Whether the file holds fragments that are not kept.
     pub(crate) gave_up: bool,
 }
 
 impl Parts {
+    /// These parts as unverified ones of an image with this number of fragments, whose modules are
+    /// `modules`.
+    pub(crate) fn unverified(
+        self,
+        modules: &[Module],
+        cross_branches: &HashSet<(u32, u64)>,
+        fragments: usize,
+    ) -> UnverifiedModules {
+        let groups = groups(modules, cross_branches.iter().copied(), |_| true);
+        UnverifiedModules::new(groups, self.pages, self.live, fragments)
+    }
+
     /// The number of fragments that can be used again.
     pub(crate) fn fragments(&self) -> usize {
         self.live.iter().map(Vec::len).sum()
@@ -148,7 +160,7 @@ pub(crate) fn choose(translator: &Translator, maps: &Maps) -> Parts {
 }
 
 /// The unverified modules whose path is now mapped at other addresses or from another file.
-pub(super) fn moved(translator: &Translator, maps: &Maps) -> Vec<usize> {
+pub(crate) fn moved(translator: &Translator, maps: &Maps) -> Vec<usize> {
     let current: HashSet<u32> = maps.current().collect();
     let paths: HashSet<_> =
         current.iter().map(|&module_index| &maps.modules[module_index as usize].path).collect();

@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     data: OwnedFd,
     base: *mut u8,
     len: usize,
+    /// Bytes of the part that only the host writes.
+    split: usize,
 }
 
 // SAFETY: the mapping lives as long as the value, and every access is an atomic word or a copy of
@@ -61,7 +63,7 @@ impl Shared {
         let data = memory_file(len - split)?;
         let base = reserve(len).ok_or_else(unmapped)?;
         // From here on `drop` releases the reservation.
-        let mut shared = Shared { code: None, data, base, len };
+        let mut shared = Shared { code: None, data, base, len, split };
         shared.map(split, len - split, shared.data.as_raw_fd())?;
         seal(&shared.data, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW);
         if split > 0 {
@@ -199,6 +201,25 @@ impl Shared {
         // SAFETY: the range lies inside the mapping of `self`, and the advice keeps its contents.
         unsafe { libc::madvise(at.cast(), end - start, MADV_POPULATE_WRITE) };
         self.write(offset, bytes);
+    }
+
+    /// Gives back the memory behind the code, so that it reads as zeros. No process may have it
+    /// mapped but this one.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub(crate) fn clear_data(&self) -> Result<(), Error> {
+        let bytes = self.len - self.split;
+        let at = self.at(self.split, bytes);
+        // SAFETY: the range lies inside the mapping of `self`; all accesses to it are atomic words
+        // or copies, which find zeros from now on.
+        let refused = unsafe { libc::madvise(at.cast(), bytes, libc::MADV_REMOVE) } != 0;
+        let why = || Error::system("the kernel refuses to clear shared memory (MADV_REMOVE)");
+        if refused {
+            Err(why())
+        } else {
+            Ok(())
+        }
     }
 
     /// Reads a branch displacement, extended to 64 bits.

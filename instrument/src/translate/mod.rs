@@ -365,6 +365,12 @@ impl Translator {
         self.enter_lines();
     }
 
+    /// Enters all lines into the table that routines read, which was cleared.
+    pub(crate) fn enter_lines_again(&mut self) {
+        self.lines.list_again(&self.stream);
+        self.enter_lines();
+    }
+
     /// Reads the words of code that may change. The translation compares memory with them.
     fn read_words(&mut self, blocks: &[BasicBlock], trust: Trust) {
         self.words.clear();

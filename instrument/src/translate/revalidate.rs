@@ -33,6 +33,8 @@ impl Translator {
                 self.note_marks(&live);
                 self.enter(&live);
             }
+            // If the image rests, the next process verifies the module again.
+            self.unverified.live[member] = live;
         }
         self.unverified.gave_up |= !same;
         same
@@ -40,6 +42,9 @@ impl Translator {
 
     /// Notes the marks in restored fragments, so that no exit is linked to them.
     fn note_marks(&mut self, live: &[u32]) {
+        if !self.watch.has_marker() {
+            return;
+        }
         for &fragment_index in live {
             let Fragment { first_block, blocks, .. } = self.cache.fragments[fragment_index as usize];
             for block in first_block..first_block + blocks {

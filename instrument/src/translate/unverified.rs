@@ -38,7 +38,7 @@ pub(super) enum Verification {
 pub(crate) struct UnverifiedModules {
     /// Pages that were translated, in order; verified modules keep theirs.
     pub(crate) pages: Vec<Vec<PageHash>>,
-    /// Fragments of unverified modules.
+    /// The restored fragments of each module.
     pub(super) live: Vec<Vec<u32>>,
     pub(super) states: Vec<Verification>,
     /// The group of each module.
@@ -62,6 +62,13 @@ impl UnverifiedModules {
             |live: &Vec<u32>| if live.is_empty() { Verification::Absent } else { Verification::Unverified };
         let states = live.iter().map(state).collect();
         UnverifiedModules { pages, live, states, groups, fragments, gave_up: false }
+    }
+
+    /// Makes the modules unverified that were verified, for the next process of the program.
+    pub(crate) fn begin_again(&mut self) {
+        debug_assert!(!self.gave_up);
+        let verified = self.states.iter_mut().filter(|state| **state == Verification::Verified);
+        verified.for_each(|state| *state = Verification::Unverified);
     }
 
     /// Whether the module has restored fragments that were not verified yet.

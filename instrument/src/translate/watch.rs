@@ -83,6 +83,11 @@ impl Watch {
         self.marker.as_ref().map(|marker| marker.borrow().setting())
     }
 
+    /// Whether the run has a marker.
+    pub(crate) fn has_marker(&self) -> bool {
+        self.marker.is_some()
+    }
+
     /// Notes the mark that a restored block ends with, if it does; `last` are the block's
     /// instructions.
     pub(crate) fn notes_restored(

@@ -23,7 +23,7 @@ use crate::call::{CallRecords, Ticks};
 use crate::evidence::{Evidence, Forgery};
 use crate::mark::{Deed, PartCounts};
 use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress};
-use crate::profile::{self, BlocksOfImages, ComplexTally, JoinedProfile, Module, Profile};
+use crate::profile::{self, BlocksOfImages, ComplexTally, JoinedProfile, Lineage, Module, Profile};
 use crate::target::memory::Shared;
 use event::{Complex, Record, StateLayout, Stream, PAYLOAD_CODE, VALUES_MAX};
 use screen::{Limits, Screen};
@@ -63,7 +63,7 @@ pub(crate) enum RingMessage {
     ThreadEnded { image: u32, thread: u32 },
     /// The image with this number has ended: no more records of it follow. Its profile and its
     /// parts lack complex references.
-    ImageEnded(u32, Box<(Profile, Vec<PartCounts>)>),
+    ImageEnded(u32, Box<(Profile, Vec<PartCounts>, Lineage)>),
     /// This thread of an image has reached a mark, behind the records that it has made so far.
     Marked { image: u32, thread: u32, deeds: Vec<Deed> },
 }
@@ -177,7 +177,11 @@ impl<'o> Consumer<'o> {
 
     /// Completes the profile of an image that has ended, shows it to the observer, and adds it to
     /// the profile of the run.
-    fn image_ended(&mut self, number: u32, (mut profile, parts): (Profile, Vec<PartCounts>)) {
+    fn image_ended(
+        &mut self,
+        number: u32,
+        (mut profile, parts, lineage): (Profile, Vec<PartCounts>, Lineage),
+    ) {
         let ImageTotals { tally, plain } = self.living.remove(&number).unwrap_or_default();
         if let Some(forgery) =
             self.counts_blocks.then(|| profile::too_many(&profile, self.calls, plain)).flatten()
@@ -185,10 +189,10 @@ impl<'o> Consumer<'o> {
             return self.evidence.note(forgery);
         }
         profile::complete(&mut profile, tally);
-        let numbering = self.ended.number(&profile);
+        let numbering = self.ended.number(&profile, lineage);
         let image = EndedImage { number, profile: &profile, numbering: &numbering, parts: &parts };
         self.observer.image_ended(&image);
-        self.ended.add(profile, &numbering);
+        self.ended.add(profile, numbering, lineage);
     }
 
     /// Delivers the records of a segment, part by part.

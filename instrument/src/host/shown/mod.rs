@@ -20,6 +20,7 @@ mod wait;
 
 use super::state::Host;
 use crate::image::{number, Image, Opens};
+use crate::virtual_machine::Answered;
 
 impl Host<'_> {
     /// Makes a new image stop where the shown machine answers.
@@ -52,10 +53,13 @@ impl Host<'_> {
         self.images.values().for_each(|image| image.watch(opens));
     }
 
-    /// Gives code that is translated from now on the stops for the shown machine, and writes the
-    /// machine's facts where a program finds them at its start.
-    pub(crate) fn prepare_shown(&mut self, pid: i32, image: &mut Image) {
-        image.translator.set_answered(self.shown.answered);
+    /// The instructions that the host answers for the shown machine.
+    pub(crate) fn answered(&self) -> Answered {
+        self.shown.answered
+    }
+
+    /// Writes the shown machine's facts where a program finds them at its start.
+    pub(crate) fn prepare_shown(&mut self, pid: i32) {
         self.write_start_block(pid);
     }
 }

@@ -100,15 +100,22 @@ fn sums(profile: &Profile, sums: &mut Sums) {
 /// Joins images, and checks that no count went anywhere else.
 #[track_caller]
 fn joined(of_images: BlocksOfImages, images: &[Profile]) -> Profile {
+    let images: Vec<_> = images.iter().map(|image| (image.clone(), Lineage::None)).collect();
+    joined_lineages(of_images, &images)
+}
+
+/// Joins images with their lineages, and checks that no count went anywhere else.
+#[track_caller]
+fn joined_lineages(of_images: BlocksOfImages, images: &[(Profile, Lineage)]) -> Profile {
     let mut joined = JoinedProfile::new(of_images);
     let mut expected = Sums::new();
-    for image in images {
+    for &(ref image, lineage) in images {
         sums(image, &mut expected);
-        let numbering = joined.number(image);
+        let numbering = joined.number(image, lineage);
         let own = |table: usize| 0..table as u32;
         let blocks: Vec<u32> = own(image.blocks.len()).map(|block| numbering.block(block)).collect();
         let sites: Vec<u32> = own(image.sites.len()).map(|site| numbering.site(site)).collect();
-        joined.add(image.clone(), &numbering);
+        joined.add(image.clone(), numbering.clone(), lineage);
         for (block, number) in image.blocks.iter().zip(blocks) {
             assert_eq!(joined.all.blocks[number as usize].len, block.len);
         }
@@ -149,6 +156,40 @@ fn equal_images_take_the_room_of_one() {
             (3 * count, 4 * count, 2 * count)
         );
     }
+}
+
+/// The image of [`shell`] after it has translated this many blocks more.
+fn shell_with(more: usize) -> Profile {
+    const MORE: [Given; 3] = [
+        Given { module: 0, offset: 0x40, opcodes: &[7, 8], sites: &[1], executions: 9 },
+        Given { module: 1, offset: 0x50, opcodes: &[9], sites: &[], executions: 0 },
+        Given { module: 0, offset: 0x60, opcodes: &[1, 1], sites: &[0, 1], executions: 3 },
+    ];
+    let mut profile = shell();
+    let given = image(&[PROGRAM, LIBRARY], &MORE[..more]);
+    let (blocks, first) = (profile.blocks.len() as u32, profile.instructions.len() as u32);
+    let block = |block: Block| Block { first: block.first + first, ..block };
+    profile.blocks.extend(given.blocks.into_iter().map(block));
+    profile.instructions.extend(given.instructions);
+    profile.sites.extend(given.sites.into_iter().map(|site| Site { block: site.block + blocks, ..site }));
+    profile
+}
+
+#[test]
+fn the_next_image_of_a_lineage_has_the_numbers_of_the_last() {
+    let other = || {
+        let given = [Given { module: 0, offset: 0x60, opcodes: &[1, 1], sites: &[0, 1], executions: 4 }];
+        (image(&[PROGRAM], &given), Lineage::None)
+    };
+    let of = |lineage: u32, more: usize| (shell_with(more), Lineage::Image(lineage));
+    let images = [of(1, 0), of(1, 1), other(), of(2, 0), of(1, 1), of(1, 3), of(2, 2), of(1, 3), other()];
+    let profile = joined_lineages(BlocksOfImages::Merged, &images);
+    assert_eq!((profile.modules.len(), profile.blocks.len()), (2, 6));
+    let apart = joined_lineages(BlocksOfImages::Apart, &images);
+    assert_eq!(apart.blocks.len(), 3 + 4 + 1 + 3 + 4 + 6 + 5 + 6 + 1);
+    // More lineages than are remembered.
+    let many: Vec<_> = (0..300).map(|number| of(number % 100, number as usize / 100)).collect();
+    assert_eq!(joined_lineages(BlocksOfImages::Merged, &many).blocks.len(), 5);
 }
 
 #[test]
@@ -194,8 +235,8 @@ fn sums_stay_at_the_largest_number() {
     let mut joined = JoinedProfile::default();
     for _ in 0..3 {
         let image = image(&[PROGRAM], &given());
-        let numbering = joined.number(&image);
-        joined.add(image, &numbering);
+        let numbering = joined.number(&image, Lineage::None);
+        joined.add(image, numbering, Lineage::None);
     }
     assert_eq!(joined.finish().blocks[0].executions, u64::MAX);
 }
