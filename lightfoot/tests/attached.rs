@@ -48,7 +48,7 @@ int main(void) {
 }
 "#;
 
-/// Threads that wait in every way, are born and die, and a timer that interrupts the first one.
+/// Threads that wait in every way, one of which blocks all signals, are born and die, and a timer that interrupts the first one.
 /// Says at its end how many waits ended as natively none does, and which threads made no progress.
 const WAITERS: &str = r#"
 #define _GNU_SOURCE
@@ -78,6 +78,7 @@ static void *wait_for(void *kind_) {
     struct epoll_event event = { .events = EPOLLIN };
     epoll_ctl(set, EPOLL_CTL_ADD, never[0], &event);
     sigset_t none; sigemptyset(&none); sigaddset(&none, SIGUSR2);
+    if (kind == FUTEX) { sigset_t all; sigfillset(&all); pthread_sigmask(SIG_BLOCK, &all, 0); }
     while (!over) {
         struct timespec short_time = { 0, 3000000 };
         char c; void *got; long begun = now();
@@ -102,7 +103,7 @@ int main(void) {
     sem_init(&posted, 0, 0);
     struct sigaction action = { .sa_handler = tick, .sa_flags = SA_RESTART };
     sigaction(SIGALRM, &action, 0);
-    sigemptyset(&set); sigaddset(&set, SIGALRM); sigaddset(&set, SIGUSR2);
+    sigemptyset(&set); sigaddset(&set, SIGALRM); sigaddset(&set, SIGUSR2); sigaddset(&set, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &set, &old);
     for (long kind = 0; kind < KINDS; kind++) pthread_create(threads + kind, 0, wait_for, (void *)kind);
     pthread_sigmask(SIG_SETMASK, &old, 0);

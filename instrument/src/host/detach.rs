@@ -11,6 +11,7 @@
 //! the engine's memory mapped, because its threads leave one by one. **Leaves out** a thread that
 //! waits for its `vfork`ed child: it is parked when the child has left its memory.
 
+use super::astray::NOWHERE;
 use super::state::Host;
 use crate::error::{Error, ErrorKind};
 use crate::host::task::Boundary;
@@ -145,7 +146,7 @@ impl Host<'_> {
             self.restore_frame(tid, registers.rsp);
         }
         // A jump of the program into the engine's memory faults at its target.
-        if let Some(target) = self.threads[&tid].astray {
+        if let Some(target) = self.threads[&tid].astray.filter(|_| registers.rip == NOWHERE) {
             registers.rip = target;
         }
         ptrace::set_registers(tid, &Registers { gs_base: 0, ..registers });
@@ -165,6 +166,9 @@ impl Host<'_> {
         let image = &self.images[&self.threads[&tids[0]].image];
         for (index, &tid) in tids.iter().enumerate() {
             let area = attachment.areas.get(&tid);
+            if area.is_none() && index > 0 {
+                continue;
+            }
             image.call_for_host(tid, |injector| {
                 area.iter().for_each(|area| area.register(injector));
                 if index == 0 {

@@ -59,10 +59,7 @@ pub(crate) fn stop(pid: i32) -> Result<Stopped, Error> {
                 continue;
             }
             match ptrace::seize_alone(tid) {
-                Ok(()) => {
-                    ptrace::interrupt(tid);
-                    running.push(tid);
-                }
+                Ok(()) => running.push(tid),
                 Err(_) if tid != pid && running::is_no_thread(pid, tid) => {
                     others.insert(tid);
                 }
@@ -72,6 +69,8 @@ pub(crate) fn stop(pid: i32) -> Result<Stopped, Error> {
         if running.is_empty() {
             break;
         }
+        // A signal that a stopped task would take goes to another one, which must be traced too.
+        running.iter().for_each(|&tid| ptrace::interrupt(tid));
         wait_for_all(&mut stopped, running)?;
     }
     stopped.tids.sort_unstable_by_key(|&tid| (tid != pid, tid));

@@ -142,7 +142,7 @@ fn is_32_bit(pid: i32) -> bool {
     file.is_ok_and(|mut file| file.read_exact(&mut head).is_ok()) && head.starts_with(b"\x7fELF\x01")
 }
 
-/// Whether the stack is locked, as `mlockall` does; `mlock` alone locks ranges that a program names.
+/// Whether the stack is locked, as `mlockall` does. `mlock` locks ranges that a program names.
 fn locks_all(pid: i32) -> bool {
     let text = fs::read(format!("/proc/{pid}/smaps")).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
