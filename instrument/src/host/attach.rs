@@ -139,8 +139,6 @@ fn read_actions(pid: i32, image: &Image) -> Vec<(i32, [u64; 4])> {
     let Some(registers) = ptrace::registers(pid) else { return Vec::new() };
     let Some(at) = running::scratch(pid, registers.rsp) else { return Vec::new() };
     let ask = |injector: &mut Injector| {
-        // A step would reset the action of a process that ignores SIGTRAP.
-        injector.without_steps();
         let mut before = [0u8; 32];
         memory::read_target(pid, at, &mut before);
         let actions = running::signals_with_actions(pid, SIGNALS).into_iter().filter_map(|signal| {

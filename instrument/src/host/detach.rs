@@ -151,7 +151,10 @@ impl Host<'_> {
         }
         ptrace::set_registers(tid, &Registers { gs_base: 0, ..registers });
         self.show_trap_mask(tid);
-        self.put_back_trap_action(tid);
+        if self.trap_action(tid).must_be_put_back() {
+            self.put_back_trap_action(tid);
+            ptrace::stop_in_kernel(tid);
+        }
         self.binding.free(tid);
     }
 

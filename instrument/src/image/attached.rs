@@ -65,13 +65,12 @@ impl Image {
     /// `None` if the thread is gone.
     pub(crate) fn call_for_host<T>(&self, tid: i32, calls: impl FnOnce(&mut Injector) -> T) -> Option<T> {
         let mut injector = Injector::at(tid, self.gadget).ok()?;
+        // A step would reset the action of a process that ignores SIGTRAP.
+        injector.without_steps();
         let mask = signal_mask::block_for_calls(tid);
         let result = calls(&mut injector);
-        let settles = injector.makes_no_steps();
         injector.finish_exactly();
-        if settles {
-            ptrace::stop_in_kernel(tid);
-        }
+        ptrace::stop_in_kernel(tid);
         signal_mask::unblock(tid, mask);
         Some(result)
     }

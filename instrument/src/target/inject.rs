@@ -64,15 +64,9 @@ impl Injector {
         Ok(Injector { tid, gadget, before, missed: Vec::new(), blocks_trap })
     }
 
-    /// Makes all calls without steps from now on, because the process ignores SIGTRAP and a step
-    /// would reset that.
+    /// Makes all calls without steps from now on.
     pub(crate) fn without_steps(&mut self) {
         self.blocks_trap = true;
-    }
-
-    /// Whether calls are made without steps.
-    pub(crate) fn makes_no_steps(&self) -> bool {
-        self.blocks_trap
     }
 
     /// The thread that makes the calls.
