@@ -120,7 +120,7 @@ impl Check {
                 filter.resident_pages().is_some()
             }
             RecordKind::Tool => true,
-            _ => matches!(self.stream, Stream::Filtered(_) | Stream::Full),
+            _ => matches!(self.stream, Stream::Filtered(_) | Stream::Full | Stream::Allocated),
         };
         if !carried {
             return Err(Fault::Kind(kind));

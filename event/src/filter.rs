@@ -115,4 +115,7 @@ pub enum Stream {
     Filtered(Filter),
     /// A `Block` record per block and every reference.
     Full,
+    /// Every reference but those whose operand is next to the stack pointer or has a fixed address,
+    /// and all complex ones: what can touch memory that was allocated. No blocks.
+    Allocated,
 }

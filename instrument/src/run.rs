@@ -11,6 +11,7 @@ use crate::host::{Host, Marking, Observing, OBSERVER_FAILED};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::mark::SharedMarker;
 use crate::outcome::{Aslr, Command, Observer, Options, Outcome};
+use crate::plan::block::records_references;
 use crate::probe::SharedProbes;
 use crate::profile::BlocksOfImages;
 use crate::store::kept::KeptIn;
@@ -106,7 +107,7 @@ pub(crate) fn run_instrumented(
     // The observer has a thread of its own, unless one core must serve both.
     let (ended, profile) = std::thread::scope(|scope| {
         let calls = options.calls != CallRecords::None;
-        let records = calls || matches!(stream, Stream::Filtered(_) | Stream::Full);
+        let records = calls || records_references(&stream);
         let (observing, watcher) = if binding.is_single() && records {
             (Observing::Here(Box::new(consumer)), None)
         } else {

@@ -11,7 +11,7 @@ use event::{
 use lightfoot_instrument::reference::{self, Reference, StepEnding};
 use lightfoot_instrument::tool::{
     run_named, run_tool, Batch, BlockView, Counter, Event, InstructionView, Instrumenter, Procedure,
-    Procedures, Program, References, Register, Report, Requests, Summary, Tool, Transfer, Value, When,
+    Procedures, Program, References, Register, Report, Requests, Summary, Sums, Tool, Transfer, Value, When,
 };
 use lightfoot_instrument::tools::{
     find, BranchMix, BuiltinTool, InstructionCount, OpcodeMix, Setting, TOOLS,
@@ -71,6 +71,7 @@ struct Probe<F> {
     places: Vec<(u64, When)>,
     started: Vec<Program>,
     stream: Stream,
+    sums: Sums,
     records: Vec<Record>,
     sites: Sites,
 }
@@ -83,6 +84,7 @@ impl<F: Fn(&BlockView<'_>, &mut Requests) + Clone + Send + 'static> Probe<F> {
             places: Vec::new(),
             started: Vec::new(),
             stream: Stream::Counts,
+            sums: Sums::None,
             records: Vec::new(),
             sites: Sites::default(),
         }
@@ -92,6 +94,10 @@ impl<F: Fn(&BlockView<'_>, &mut Requests) + Clone + Send + 'static> Probe<F> {
 impl<F: Fn(&BlockView<'_>, &mut Requests) + Clone + Send + 'static> Tool for Probe<F> {
     fn stream(&self) -> Stream {
         self.stream
+    }
+
+    fn sums(&self) -> Sums {
+        self.sums
     }
 
     fn instrumenter(&mut self) -> Instrumenter {
@@ -473,7 +479,7 @@ fn events_stand_among_a_streams_records() {
             run(&command, &mut probe);
             probe.events.len()
         };
-        for stream in [Stream::Full, Stream::Filtered(filter), Stream::Nothing] {
+        for stream in [Stream::Full, Stream::Filtered(filter), Stream::Allocated, Stream::Nothing] {
             let mut probe = Probe { stream, ..Probe::new(everything) };
             let (outcome, _) = run(&command, &mut probe);
             assert_eq!(outcome.exit, Exit::Code(0), "{name} {stream:?}");
@@ -486,7 +492,50 @@ fn events_stand_among_a_streams_records() {
                 let truth = twin_references(&command, |_| true);
                 assert_eq!(data_references(&probe), truth, "{name}");
             }
+            if stream == Stream::Allocated {
+                let truth = twin_references(&command, |step| may_be_allocated(step.instruction));
+                assert_eq!(data_references(&probe), truth, "{name}");
+            }
         }
+    }
+}
+
+/// Whether the references of an instruction are those of a register other than the stack pointer.
+fn may_be_allocated(instruction: &iced_x86::Instruction) -> bool {
+    use iced_x86::{OpKind, Register as Named};
+    let is_operand = |operand| instruction.op_kind(operand) == OpKind::Memory;
+    if instruction.is_stack_instruction() || !(0..instruction.op_count()).any(is_operand) {
+        return instruction.is_string_instruction();
+    }
+    let fixed = [Named::None, Named::RSP, Named::RIP];
+    instruction.memory_index() != Named::None || !fixed.contains(&instruction.memory_base())
+}
+
+#[test]
+fn events_carry_the_number_of_instructions_before_them() {
+    if !fixed_addresses() {
+        return;
+    }
+    let _alone = alone();
+    for name in ["refs_string.s", "strings.s", "signals.s", "flags.s"] {
+        let command = build(name);
+        let mut twin = Vec::new();
+        reference::run(&command, &mut |step| {
+            if !step.continues {
+                twin.push((step.ip, step.index));
+            }
+        })
+        .unwrap();
+        let ask = |block: &BlockView<'_>, ask: &mut Requests| {
+            block.instructions().for_each(|i| ask.before(&i, Value::Instructions, 0));
+        };
+        let mut probe = Probe { sums: Sums::Instructions, ..Probe::new(ask) };
+        run(&command, &mut probe);
+        let found: Vec<_> =
+            probe.places.iter().zip(&probe.events).map(|(place, event)| (place.0, event.value)).collect();
+        assert_eq!(found.len(), twin.len(), "{name}");
+        let wrong = found.iter().zip(&twin).position(|(found, twin)| found != twin);
+        assert_eq!(wrong.map(|at| (found[at], twin[at])), None, "{name}");
     }
 }
 

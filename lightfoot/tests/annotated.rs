@@ -278,6 +278,9 @@ fn a_page_opens_offline_and_holds_the_source() {
     let text = data["sources"].as_object().unwrap().values().find_map(|source| source["text"].as_str());
     assert_eq!(text, Some(PROGRAM));
     assert_eq!(data["processes"], Value::Null);
+    // `leaf` begins at line 8, although line 6 was inlined into it.
+    let leaf = data["functions"].as_array().unwrap().iter().find(|function| function[0] == "leaf").unwrap();
+    assert!([8, 9].contains(&leaf[3].as_u64().unwrap()), "{leaf}");
     // Line 11 is where line 6 was inlined.
     let lines = data["lines"].as_object().unwrap().values().flat_map(|lines| lines.as_array().unwrap());
     let with_inlined = |line: &&Value| line[0] == 11 && line[2][2].as_u64() >= Some(3000);

@@ -48,8 +48,9 @@ int main(void) {
 }
 "#;
 
-/// Threads that wait in every way, one of which blocks all signals, are born and die, and a timer that interrupts the first one.
-/// Says at its end how many waits ended as natively none does, and which threads made no progress.
+/// Threads that wait in every way, one of which blocks all signals, threads that are born and die,
+/// and a timer that interrupts the first one. Says at its end how many waits ended as natively none
+/// does.
 const WAITERS: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>

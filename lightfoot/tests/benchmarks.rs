@@ -353,3 +353,41 @@ fn regions_of_any_program_are_benchmarks() {
         assert_eq!(events["instructions"], counts(name), "{name}");
     }
 }
+
+/// With a region around it, a program says which processor it is shown.
+const ABILITIES: &str = r#"
+#include <cpuid.h>
+#include "lightfoot_region.h"
+int main(void) {
+    unsigned a, b = 0, c, d;
+    static volatile int wide;
+    __get_cpuid_count(7, 0, &a, &b, &c, &d);
+    region_begin("chosen");
+    if (b & bit_AVX2) for (int k = 0; k < 1000; k++) wide += k;
+    region_end("chosen");
+    return 0;
+}
+"#;
+
+#[test]
+fn benchmarks_are_shown_the_processor_that_is_asked_for() {
+    let bench = Bench::new();
+    lightfoot().args(["bench", "--headers", "."]).within(bench.path()).run().ends_with(0);
+    let headers = bench.path().to_str().unwrap().to_owned();
+    let Some(_) = compile(&bench, "program", &["-I", &headers], ABILITIES) else { return };
+    let run = |words: &[&str]| {
+        let command =
+            lightfoot().args(["bench", "--program", "./program", "--no-caches", "--format", "json"]);
+        command.args(words).within(bench.path()).run()
+    };
+    let instructions = |words: &[&str]| {
+        let chosen = counted(&run(words)).into_iter().find(|(name, _)| name == "chosen");
+        chosen.expect("a region of the program").1["instructions"].as_u64().unwrap()
+    };
+    assert!(instructions(&["--virtual-cpu", "x86-64-v2"]) < 100);
+    assert!(instructions(&["--virtual-cpu", "x86-64-v3", "--save-baseline", "wide"]) > 3000);
+    // Results of different processors are not compared.
+    let other = run(&["--virtual-cpu", "x86-64-v2", "--baseline", "wide"]);
+    other.ends_with(2).says("--virtual-cpu x86-64-v3");
+    run(&["--virtual-cpu", "pentium"]).ends_with(2).says("x86-64-v3");
+}

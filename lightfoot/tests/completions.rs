@@ -24,6 +24,7 @@ const COMMANDS: &[&[&str]] = &[
     &["new-tool"],
     &["tool"],
     &["trace"],
+    &["show"],
     &["align"],
     &["perturb"],
     &["plan"],

@@ -197,7 +197,13 @@ fn reports(bench: &Bench) -> Vec<(&'static str, Value)> {
         }
     }
     let traced = "trace --engine simulated --every 1e5instructions --format json -o OUT";
-    found.push(("trace", run(&format!("{traced} -- {program}"))));
+    for options in ["", " --by function"] {
+        found.push(("trace", run(&format!("{traced}{options} -- {program}"))));
+    }
+    run_quietly(bench, &format!("trace --every 1e5instructions --by function -o DIR/f.lft -- {program}"));
+    for file in ["base0", "f"] {
+        found.push(("trace", run(&format!("show DIR/{file}.lft --every 3 --format json -o OUT"))));
+    }
     found.push(("align", run("align DIR/base0.lft DIR/run0.lft --format json")));
     let many = |kind: &str| (0..6).map(|n| format!("DIR/{kind}{n}.lft")).collect::<Vec<_>>().join(" ");
     let compared = format!("perturb --baseline {} --run {} --format json", many("base"), many("run"));

@@ -45,6 +45,7 @@
 //! | a trace | a file, and back | [`trace::Writer`], [`trace::decode`] | some 30 bytes a record |
 //! | two traces | which records correspond | [`align::align`] | half a nanosecond a pair |
 //! | two series | whether they move together | [`rank::spearman`] | a sort of each |
+//! | a trace | its phases | [`phase::phases`] | some milliseconds |
 //! | traces of two sides | a verdict | [`perturb::perturb`] | an alignment per pair of traces |
 //! | many metrics | which to measure together | [`plan::plan`] | trials, which you make |
 //! | a machine | sizes and latencies of its caches and TLBs | [`chase::measure`] | two seconds |
@@ -80,6 +81,7 @@ pub mod collector;
 pub mod counter;
 mod error;
 pub mod perturb;
+pub mod phase;
 pub mod plan;
 pub mod random;
 pub mod rank;

@@ -1,7 +1,8 @@
 //! The trace file: round trips, cuts at every byte, forgeries, and the checker.
 
 use lightfoot_measure::trace::{
-    check, decode, End, Header, Interval, Metric, Record, Share, Source, Trace, Unit, Value, Writer,
+    check, decode, End, Functions, Header, Interval, Metric, Record, Share, Source, Trace, Unit, Value,
+    Writer,
 };
 use proptest::prelude::*;
 
@@ -43,12 +44,26 @@ fn trace() -> impl Strategy<Value = Trace> {
             exit_status: Some(3),
             interrupted: false,
         });
-        (prop::collection::vec(record(metrics), 0..20), end).prop_map(move |(records, end)| Trace {
-            header: header(metrics),
-            records,
-            end: Some(end),
-            cut: None,
-        })
+        let rows = (1..4_usize).prop_flat_map(|names| {
+            let row = prop::collection::vec((0..names as u32, any::<u64>()), 0..4);
+            (Just(names), prop::collection::vec(row, 20))
+        });
+        let functions = proptest::option::of(rows);
+        (prop::collection::vec(record(metrics), 0..20), end, functions).prop_map(
+            move |(records, end, functions)| Trace {
+                functions: functions.map(|(names, mut rows)| {
+                    rows.truncate(records.len());
+                    Functions {
+                        names: (0..names).map(|name| format!("f{name}")).collect(),
+                        instructions: rows,
+                    }
+                }),
+                header: header(metrics),
+                records,
+                end: Some(end),
+                cut: None,
+            },
+        )
     })
 }
 

@@ -2,8 +2,9 @@
 //!
 //! All plots share one frame, one set of colours, and one way to write words and numbers. Each kind
 //! has a file: [`bars`] of ratios, [`heat_map`]s of verdicts, [`curves`] over linear axes,
-//! [`lines`] over items or bytes, [`panels`] of one series each, [`scatter`] plots over logarithmic
-//! axes, and [`tiles`] over tile sizes.
+//! [`flame`] graphs of calls, [`lines`] over items or bytes, [`panels`] of one series each,
+//! [`scatter`] plots over logarithmic axes, [`tiles`] over tile sizes, and [`timeline`]s of metrics
+//! with phases.
 //! Colours are those of Okabe and Ito (2008), which people with any colour vision can distinguish,
 //! and colour is never the only sign of a difference. **Leaves out** scripts, fonts and error bars.
 //!
@@ -21,9 +22,11 @@
 
 pub mod bars;
 pub mod curves;
+pub mod flame;
 pub mod heat_map;
 pub mod lines;
 pub mod panels;
 pub mod scatter;
 mod svg;
 pub mod tiles;
+pub mod timeline;

@@ -6,6 +6,7 @@
 //! | a report | a file that is whole, or as it was | [`output::Destination`] |
 //! | a sentence | it on standard error, without control characters | [`tell!`] |
 //! | a count | `12.35 M` | [`number::compact`] |
+//! | numbers and a script | a page that opens offline | [`page::Page`] |
 //! | an error with a status of its own | the status | [`exit::of_error`] |
 //! | the options of a command | its manual page | [`manual::manual`] |
 //! | the options of a program | completions for four shells | [`completion::script`] |
@@ -22,6 +23,7 @@ pub mod help;
 pub mod manual;
 pub mod number;
 pub mod output;
+pub mod page;
 pub mod policy;
 pub mod progress;
 pub mod temporary;

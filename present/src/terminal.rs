@@ -63,8 +63,18 @@ impl Page {
     pub fn of_stderr() -> Page {
         let stderr = std::io::stderr();
         let columns = rustix::termios::tcgetwinsize(&stderr).map_or(0, |size| usize::from(size.ws_col));
-        let columns = stderr.is_terminal().then_some(columns);
-        Page::new(columns, |name| std::env::var_os(name).filter(|value| !value.is_empty()))
+        Page::of(stderr.is_terminal().then_some(columns))
+    }
+
+    /// Standard output as it is.
+    pub fn of_stdout() -> Page {
+        let stdout = std::io::stdout();
+        let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
+        Page::of(stdout.is_terminal().then_some(columns))
+    }
+
+    fn of(terminal: Option<usize>) -> Page {
+        Page::new(terminal, |name| std::env::var_os(name).filter(|value| !value.is_empty()))
     }
 
     /// What `variable` makes of a terminal of so many columns, 0 where it does not say; `None` is

@@ -66,6 +66,18 @@ pub struct Listing {
 impl Listing {
     /// Reads a file; `None` if it is not a 64-bit ELF file.
     pub fn read(path: &Path) -> Option<Listing> {
+        let mut listing = Listing::of_symbols(path)?;
+        let file = File::parse(&*listing.bytes).ok()?;
+        listing.names.sort_unstable();
+        let unnamed = unnamed(&file, &listing.path, &listing.names);
+        listing.names.extend(unnamed);
+        listing.names.sort_unstable();
+        Some(listing)
+    }
+
+    /// Reads a file without the functions that no symbol names, which takes less time; `None` if it
+    /// is not a 64-bit ELF file.
+    pub fn of_symbols(path: &Path) -> Option<Listing> {
         let path = path.canonicalize().ok()?;
         let bytes = std::fs::read(&path).ok()?;
         let file = File::parse(&*bytes).ok()?;
@@ -78,10 +90,7 @@ impl Listing {
                 symbols(debug.symbols(), &mut names);
             }
         }
-        let mut names: Vec<Named> = names.into_values().collect();
-        let unnamed = unnamed(&file, &path, &names);
-        names.extend(unnamed);
-        names.sort_unstable();
+        let names: Vec<Named> = names.into_values().collect();
         let code = file.sections().filter(|section| section.kind() == object::SectionKind::Text);
         let text = code.map(|s| s.address()..s.address().saturating_add(s.size())).collect();
         let (needed, segments) = (needed(&file), code_segments(&file));

@@ -6,7 +6,7 @@ use crate::target::layout::context;
 use assembler::{Alu, Memory, Size};
 
 /// What one traversal of a fragment up to an exit adds to the thread's running sums: instructions,
-/// loads and stores. All are 0 where calls are not recorded.
+/// loads and stores. All are 0 where nobody asked for sums.
 pub(crate) type Weights = [u16; 3];
 
 /// Context offset of counter `number`.

@@ -23,6 +23,8 @@ pub(crate) enum Source {
     Register(u8),
     /// A constant value.
     Constant(u64),
+    /// The number of instructions that the thread has executed.
+    Instructions,
 }
 
 impl Source {
@@ -31,7 +33,7 @@ impl Source {
         match self {
             Source::Address(address) | Source::Stashed(address, _) => address.registers(),
             Source::Register(number) => 1 << number,
-            Source::Constant(_) => 0,
+            Source::Constant(_) | Source::Instructions => 0,
         }
     }
 }

@@ -121,6 +121,8 @@ impl Emitter {
         if complex != Complex::Repeat {
             return;
         }
+        // A check of the ring's limit may have left the position in a register.
+        self.let_go();
         let shape = string_shape(&decoded.instruction);
         // The number of completed elements follows from a pointer that every operation moves: rsi
         // for `lods`, rdi for all others.

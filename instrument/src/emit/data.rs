@@ -1,4 +1,4 @@
-//! Code for data references. There are four forms of a group of references:
+//! Code for data references. There are five forms of a group of references:
 //!
 //! | stream and record mode | method | code |
 //! |---|---|---|
@@ -6,6 +6,7 @@
 //! | filtered, `Branchless` | `written` | records are written; the position advances if needed |
 //! | filtered, `Always` | `remembered` | records without a check |
 //! | full | `recorded` | records without a filter |
+//! | allocated | `appended_group` | records without a filter, behind one check of the ring |
 //!
 //! The check costs five instructions if the filter knows the line (`filter` explains it). Code
 //! whose checks fail often is translated again with another record mode (`plan::hotness`). Source:
@@ -135,6 +136,11 @@ impl Emitter {
         None
     }
 
+    /// Emits a group's records where nothing is filtered and no block is recorded.
+    pub(super) fn appended_group(&mut self, group: &Group) {
+        self.append_group(group);
+    }
+
     /// Emits a group's records, and makes its line (and page) the last one of its set.
     pub(super) fn remembered(&mut self, group: &Group, filter: &Filter) {
         let first = group.members[0];
@@ -223,6 +229,8 @@ impl Emitter {
 
     /// Emits a group's records for full streams.
     pub(super) fn recorded(&mut self, group: &Group) {
+        // A tool's events may wait behind the position in a register.
+        self.let_go();
         self.free_flags();
         let avoid = group.members[0].address.registers();
         self.restore(avoid & !FLAGS_BIT);

@@ -67,6 +67,8 @@ pub(crate) struct Emitter {
     pub(super) calls: CallRecords,
     /// What a traversal to the fragment's end adds to the running sums.
     pub(super) weights: Weights,
+    /// The number of the fragment's instructions before the current block.
+    pub(super) instructions_before: u32,
     /// How much code the fragment may use in order to be fast.
     pub(super) tier: Tier,
     /// Uses of data pages in the fragment's hot section so far.
@@ -89,6 +91,7 @@ impl Emitter {
             limit_due: false,
             calls: CallRecords::None,
             weights: [0; 3],
+            instructions_before: 0,
             tier: Tier::Fresh,
             page_uses: 0,
             factory: InstructionInfoFactory::new(),
@@ -111,7 +114,7 @@ impl Emitter {
         self.buffer.begin(hot_base, cold_base);
         (self.spilled, self.counted) = (0, !self.counts());
         (self.held, self.pending) = (None, 0);
-        self.page_uses = 0;
+        (self.page_uses, self.instructions_before) = (0, 0);
         (self.tier, self.limit_due) = (tier, tier == Tier::Appending);
     }
 

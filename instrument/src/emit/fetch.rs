@@ -22,6 +22,7 @@ impl Emitter {
         if self.setting.stream != Stream::Full {
             return;
         }
+        self.let_go();
         self.free_flags();
         let position = self.scratch(0);
         let hot = &mut self.buffer.hot;

@@ -100,6 +100,7 @@ impl Emitter {
             let taken = counters + index as u32;
             let end = BlockEnd { block, liveness, steps: superblock.steps, taken, last };
             self.block(&end, &plan.blocks[index]);
+            self.instructions_before += block.instructions.len() as u32;
         }
     }
 
@@ -216,6 +217,7 @@ impl Emitter {
                     self.use_pages(&group, &filter);
                 }
                 Stream::Full => self.recorded(&group),
+                Stream::Allocated => self.appended_group(&group),
                 Stream::Counts | Stream::Nothing => {}
             }
         }

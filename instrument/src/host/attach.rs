@@ -7,9 +7,10 @@
 //!
 //! **A thread in a system call** must stay in it: where the kernel will set it back onto its
 //! `syscall`, it gets an address behind the copy of that instruction, so the kernel sets it back
-//! onto the copy. The kernel thus decides as natively whether a signal ends the call. **Invariant.**
-//! Until the first thread runs in the code cache, the program can be left as it was. **Leaves out**
-//! how the threads were stopped (`target::attach`), and the way back (`detach`).
+//! onto the copy. The kernel thus decides as natively whether a signal ends the call.
+//!
+//! **Invariant.** Until the first thread runs in the code cache, the program can be left as it was.
+//! **Leaves out** how the threads were stopped (`target::attach`), and the way back (`detach`).
 
 use super::attachment::Attachment;
 use super::state::Host;

@@ -69,14 +69,9 @@ impl Image {
         self.adjust_ticks(context, self.translator.cache.weights_of(counter).map(i64::from));
     }
 
-    /// Adds to the running sums of the thread in context `context`, if calls are recorded.
+    /// Adds to the running sums of the thread in context `context`, if it has any.
     fn adjust_ticks(&self, context: usize, more: [i64; 3]) {
-        let summed = match self.translator.calls {
-            CallRecords::None => 0,
-            CallRecords::Instructions => 1,
-            CallRecords::References => 3,
-        };
-        for (index, more) in more.into_iter().enumerate().take(summed) {
+        for (index, more) in more.into_iter().enumerate().take(self.translator.summed()) {
             let at = tick_address(index);
             self.write64(context, at, self.read64(context, at).wrapping_add_signed(more));
         }

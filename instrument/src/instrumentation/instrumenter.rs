@@ -21,6 +21,16 @@ use std::sync::mpsc::Sender;
 /// for the first time, and makes its requests.
 pub type Instrumenter = Box<dyn FnMut(&BlockView<'_>, &mut Requests)>;
 
+/// Which running sums each thread keeps for a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sums {
+    /// None.
+    #[default]
+    None,
+    /// The number of instructions, for [`Value::Instructions`](crate::tool::Value).
+    Instructions,
+}
+
 /// A process image of a run: the first program, or one that it executes later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
@@ -56,6 +66,8 @@ pub(crate) struct ToolInstrumenter {
     instrument: Instrumenter,
     procedures: Box<dyn Procedures>,
     updates: Sender<TableUpdate>,
+    /// The running sums of each thread.
+    pub(crate) sums: Sums,
     pub(crate) counters: ToolCounters,
     /// Why the run must end: the first request that cannot be fulfilled.
     pub(crate) fault: Option<String>,
@@ -76,12 +88,14 @@ impl ToolInstrumenter {
         instrument: Instrumenter,
         procedures: Box<dyn Procedures>,
         updates: Sender<TableUpdate>,
+        sums: Sums,
     ) -> ToolInstrumenter {
         let counters = ToolCounters::default();
         ToolInstrumenter {
             instrument,
             procedures,
             updates,
+            sums,
             counters,
             fault: None,
             first_block: 0,

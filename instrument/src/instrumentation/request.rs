@@ -32,6 +32,9 @@ pub enum Value {
     Register(Register),
     /// This number.
     Constant(u64),
+    /// The number of instructions that the thread has executed since its beginning or exec. The
+    /// tool must ask for running sums: [`Tool::sums`](crate::tool::Tool::sums).
+    Instructions,
 }
 
 /// The most events before, and the most after, one instruction. Generated code checks once for all
@@ -123,6 +126,7 @@ impl Requests {
             }
             Value::Register(register) => Source::Register(register as u8),
             Value::Constant(value) => Source::Constant(value),
+            Value::Instructions => Source::Instructions,
         };
         self.events.push(EventRequest { index: 0, when: When::Before, source, tag, number: 0 });
     }
@@ -153,6 +157,7 @@ impl Requests {
         let source = match value {
             Value::Register(register) => Source::Register(register as u8),
             Value::Constant(value) => Source::Constant(value),
+            Value::Instructions => Source::Instructions,
             Value::Address(nth) => {
                 let place = instruction.template(nth).map(|template| template.form);
                 match place.and_then(|form| references::address(&instruction.decoded.instruction, form)) {

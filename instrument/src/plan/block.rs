@@ -18,7 +18,7 @@ use super::liveness::Liveness;
 use super::mode::RecordMode;
 use super::references::{self, Complex, ReferenceShapes};
 use crate::call::CallRecords;
-use crate::code::assembler::reg;
+use crate::code::assembler::{reg, Address};
 use crate::code::counter::Weights;
 use crate::code::decode::End;
 use crate::code::superblock::BasicBlock;
@@ -87,7 +87,7 @@ pub(crate) struct FragmentPlan {
 
 /// Whether the stream records all references, and not only counts and complex ones.
 pub(crate) fn records_references(stream: &Stream) -> bool {
-    matches!(stream, Stream::Filtered(_) | Stream::Full)
+    matches!(stream, Stream::Filtered(_) | Stream::Full | Stream::Allocated)
 }
 
 /// Whether the code of `block` will need scratch registers.
@@ -129,6 +129,12 @@ pub(crate) fn recorded_transfer(block: &BasicBlock) -> Option<RecordedTransfer> 
     }
 }
 
+/// Whether an operand may lie in memory that was allocated: it is not next to the stack pointer, and
+/// a register decides where it is.
+fn may_be_allocated(address: &Address) -> bool {
+    address.index.is_some() || address.base.is_some_and(|base| base != reg::RSP)
+}
+
 /// Plans fragments. It borrows the image's tables, and adds sites and lines to them.
 pub(crate) struct Planner<'a> {
     pub(crate) stream: &'a Stream,
@@ -156,6 +162,10 @@ impl Planner<'_> {
             Some(tuning) if tuning.any == RecordMode::Checked => Tier::Tuned,
             Some(_) => Tier::Appending,
         };
+        // Without a filter there are no checks to choose.
+        if *self.stream == Stream::Allocated {
+            plan.tier = Tier::Appending;
+        }
         plan.blocks.resize_with(plan.blocks.len().max(blocks.len()), BlockPlan::default);
         self.lines.begin_fragment();
         let failures = counters + blocks.len() as u32 + 1;
@@ -219,6 +229,9 @@ impl Planner<'_> {
                 continue;
             }
             let Some(address) = references::address(&decoded.instruction, template.form) else { continue };
+            if *self.stream == Stream::Allocated && !may_be_allocated(&address) {
+                continue;
+            }
             let site = self.site(block, index);
             let code = Code::new(template.kind, template.size_bytes).map_or(0, |code| u32::from(code.0));
             // A reference longer than a line always fails its check, which then records it: no

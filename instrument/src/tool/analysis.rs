@@ -6,7 +6,7 @@
 use super::batch::{Batch, Tables};
 use super::interface::Tool;
 use crate::instrumentation::instrumenter::TableUpdate;
-use crate::outcome::{Observer, Progress};
+use crate::outcome::{ComplexCounts, Observer, Progress};
 use event::Record;
 use std::sync::mpsc::Receiver;
 
@@ -59,6 +59,10 @@ impl Observer for Analysis<'_> {
     fn records(&mut self, thread: u32, records: &[Record]) {
         self.catch_up(self.image);
         self.tool.batch(&Batch { thread, records, tables: &self.tables });
+    }
+
+    fn complex_counts(&self) -> ComplexCounts {
+        self.tool.complex_counts()
     }
 
     fn image(&mut self, number: u32) {

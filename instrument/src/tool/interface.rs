@@ -2,9 +2,9 @@
 
 use super::batch::Batch;
 use super::report::Report;
-use crate::instrumentation::instrumenter::{Instrumenter, Program};
+use crate::instrumentation::instrumenter::{Instrumenter, Program, Sums};
 use crate::instrumentation::request::Counter;
-use crate::outcome::Outcome;
+use crate::outcome::{ComplexCounts, Outcome};
 use event::Stream;
 
 /// A tool. Its methods are its analysis code; [`Tool::instrumenter`] returns its instrumentation
@@ -14,6 +14,17 @@ pub trait Tool: Send {
     /// [`Options`](crate::Options).
     fn stream(&self) -> Stream {
         Stream::Counts
+    }
+
+    /// The running sums that each thread keeps: what [`Value::Instructions`](super::Value) needs.
+    fn sums(&self) -> Sums {
+        Sums::None
+    }
+
+    /// Which side counts complex references: the engine, for the profile of the summary, or the
+    /// tool, if it wants them.
+    fn complex_counts(&self) -> ComplexCounts {
+        ComplexCounts::ByEngine
     }
 
     /// Returns the instrumentation code; called once, before the program starts.

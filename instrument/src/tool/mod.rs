@@ -59,7 +59,7 @@ mod interface;
 mod report;
 
 pub use crate::code::event_request::When;
-pub use crate::instrumentation::instrumenter::{Instrumenter, Program, Request};
+pub use crate::instrumentation::instrumenter::{Instrumenter, Program, Request, Sums};
 pub use crate::instrumentation::request::{Counter, Requests, Value};
 pub use crate::instrumentation::view::{
     opcode_name, BlockView, InstructionView, Procedure, Procedures, References, Register, Registers,
@@ -71,6 +71,7 @@ pub use report::{Report, Row};
 
 use crate::error::{Error, ErrorKind};
 use crate::instrumentation::instrumenter::ToolInstrumenter;
+use crate::mark::SharedMarker;
 use crate::outcome::{Command, Options, Outcome};
 use crate::probe::{self, Probes, SharedProbes};
 use crate::run::{self, Additions};
@@ -104,7 +105,20 @@ pub fn run_named(
     procedures: Box<dyn Procedures>,
     tool: &mut dyn Tool,
 ) -> Result<(Outcome, Report), Error> {
-    run_with(command, options, procedures, tool, None)
+    run_with(command, options, procedures, tool, (None, None))
+}
+
+/// Runs `command` under `tool`, with a marker that answers its requests.
+///
+/// # Errors
+/// As [`run_tool`].
+pub fn run_marked_tool(
+    command: &Command,
+    options: &Options,
+    tool: &mut dyn Tool,
+    marker: SharedMarker,
+) -> Result<(Outcome, Report), Error> {
+    run_with(command, options, Box::new(Unnamed), tool, (None, Some(marker)))
 }
 
 /// The results of probes that ran under the engine.
@@ -128,7 +142,7 @@ pub fn run_probed(
     plan: probe::ProbePlan,
 ) -> Result<(Outcome, Probed), Error> {
     let probes = Rc::new(RefCell::new(Probes::locked(plan)?));
-    let (outcome, _) = run_with(command, options, Box::new(Unnamed), tool, Some(probes.clone()))?;
+    let (outcome, _) = run_with(command, options, Box::new(Unnamed), tool, (Some(probes.clone()), None))?;
     let probes = probes.borrow();
     Ok((outcome, Probed { counters: probes.counters(), states: probes.states().to_vec() }))
 }
@@ -138,13 +152,14 @@ fn run_with(
     options: &Options,
     procedures: Box<dyn Procedures>,
     tool: &mut dyn Tool,
-    probes: Option<SharedProbes>,
+    (probes, marker): (Option<SharedProbes>, Option<SharedMarker>),
 ) -> Result<(Outcome, Report), Error> {
     let (give, updates) = mpsc::channel();
-    let instrumenter = Rc::new(RefCell::new(ToolInstrumenter::new(tool.instrumenter(), procedures, give)));
+    let instrumenter =
+        Rc::new(RefCell::new(ToolInstrumenter::new(tool.instrumenter(), procedures, give, tool.sums())));
     let options = Options { stream: tool.stream(), ..options.clone() };
     let mut analysis = Analysis::new(tool, updates);
-    let additions = Additions { instrumenter: Some(instrumenter.clone()), probes, marker: None };
+    let additions = Additions { instrumenter: Some(instrumenter.clone()), probes, marker };
     let outcome = run::run_instrumented(command, &options, &mut analysis, additions);
     analysis.finish();
     let instrumenter = instrumenter.borrow();

@@ -36,7 +36,7 @@ use crate::code::fragment::Fragment;
 use crate::code::superblock::{BasicBlock, Steps, Superblock};
 use crate::emit::emitter::{EmitSetting, Emitter};
 use crate::emit::routine;
-use crate::instrumentation::instrumenter::SharedInstrumenter;
+use crate::instrumentation::instrumenter::{SharedInstrumenter, Sums};
 use crate::plan::block::{needs_scratch, recorded_transfer, records_references, FragmentPlan, Planner};
 use crate::plan::hotness::{HotnessProfile, Tuning};
 use crate::plan::instruction_cache::{InlineICache, LineIds};
@@ -394,14 +394,23 @@ impl Translator {
         self.cross_branches.extend(targets.map(|target| (module, target)));
     }
 
-    /// Notes what each exit of a fragment adds to a thread's running sums; returns what its last
-    /// exit adds. Nothing is added where calls are not recorded.
-    fn weigh(&mut self, first_block: u32, blocks: u32, counters: u32) -> Weights {
-        let summed = match self.calls {
-            CallRecords::None => return [0; 3],
+    /// How many running sums a thread has: of instructions, then of loads and stores.
+    pub(crate) fn summed(&self) -> usize {
+        let sums = || self.instrumenter.as_ref().is_some_and(|tool| tool.borrow().sums == Sums::Instructions);
+        match self.calls {
+            CallRecords::None => usize::from(sums()),
             CallRecords::Instructions => 1,
             CallRecords::References => 3,
-        };
+        }
+    }
+
+    /// Notes what each exit of a fragment adds to a thread's running sums; returns what its last
+    /// exit adds.
+    fn weigh(&mut self, first_block: u32, blocks: u32, counters: u32) -> Weights {
+        let summed = self.summed();
+        if summed == 0 {
+            return [0; 3];
+        }
         let weights = &mut self.cache.weights;
         weights.resize(weights.len().max((counters + blocks + 1) as usize), [0; 3]);
         let mut sums = [0; 3];

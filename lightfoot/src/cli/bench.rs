@@ -42,6 +42,10 @@ pub struct Bench {
     /// Count instructions, loads and stores alone, which takes less time
     #[arg(long)]
     pub no_caches: bool,
+    /// Show the programs this processor, as count does: routines that are picked by the processor
+    /// are then the same on every machine
+    #[arg(long, value_name = "NAME")]
+    pub virtual_cpu: Option<String>,
     /// Leave out the call that warms up, and begin each benchmark with empty caches
     #[arg(long)]
     pub cold: bool,
@@ -164,6 +168,9 @@ pub struct BenchWorker {
     /// The machine, as for bench
     #[arg(long)]
     pub machine: Option<OsString>,
+    /// The processor, as for bench
+    #[arg(long)]
+    pub virtual_cpu: Option<String>,
     /// Whether caches are emptied before each benchmark
     #[arg(long)]
     pub cold: bool,

@@ -16,9 +16,9 @@ pub const PROGRAM: &str = "lightfoot";
 
 /// Commands by subject, in the order of help and manual.
 pub const SUBJECTS: &[(&str, &[&str])] = &[
-    ("Measure", &["count", "cache", "valgrind", "tool", "instrument", "new-tool"]),
+    ("Measure", &["count", "cache", "heap", "valgrind", "tool", "instrument", "new-tool"]),
     ("Compare", &["bench", "diff"]),
-    ("Traces", &["trace", "align", "perturb", "plan"]),
+    ("Traces", &["trace", "show", "align", "perturb", "plan"]),
     ("Kernels", &["grep", "index", "tile"]),
     ("Papers", &["study"]),
     ("This machine", &["doctor", "machines", "completions", "man", "help"]),
@@ -31,8 +31,9 @@ const DESCRIPTION: &[&str] = &[
      the same run gives the same numbers again. The program keeps its addresses, its output and its exit status.",
     "lightfoot count says how many instructions, loads and stores each function, line, library or thread executed; \
      lightfoot cache says what they missed in simulated caches, TLBs and branch predictors of this machine or another \
-     one. lightfoot diff compares two such reports. lightfoot trace records metrics over time, and lightfoot perturb \
-     says whether measuring disturbed what was measured. Tools of one's own see every block before it runs.",
+     one. lightfoot diff compares two such reports. lightfoot trace records metrics over time, lightfoot show draws \
+     them, and lightfoot perturb says whether measuring disturbed what was measured. Tools of one's own see every block \
+     before it runs.",
     "The libraries that the measurements led to come along: a search with ripgrep's flags (lightfoot grep), index \
      files of sorted keys (lightfoot index), and tile sizes for blocked matrices (lightfoot tile). lightfoot study \
      repeats the published experiments that all of this comes from, on this machine. lightfoot doctor says what can \

@@ -7,16 +7,19 @@
 //! whether a preset or a geometry exists.
 
 mod bench;
+mod heap;
 pub mod help;
 mod libraries;
 mod machine_options;
 mod refusal;
 mod running;
 mod shape;
+mod show;
 mod traces;
 
 pub use bench::{Bench, BenchFormat, BenchWorker, Growth, Limit, EVENTS};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use heap::{Heap, HeapFormat, HeapSort};
 pub use libraries::{
     ElementType, Index, IndexAction, IndexBuild, IndexInspect, IndexOp, IndexQuery, Kernel, KeyInput,
     Lookups, Matches, Study, Tile, TileLoop,
@@ -26,9 +29,12 @@ pub use refusal::refusal;
 pub use running::RunningProgram;
 use serde::Serialize;
 pub use shape::{DiffFormat, DoctorFormat, Format};
+pub use show::{Place, Show, ShowFormat};
 use std::ffi::OsString;
 use std::path::PathBuf;
-pub use traces::{Align, FailOn, Perturb, Plan, Trace, TraceCollector, TraceEngine, TraceFormat};
+pub use traces::{
+    Align, FailOn, Perturb, PerturbFormat, Plan, Trace, TraceCollector, TraceEngine, TraceFormat,
+};
 
 /// Measures how programs use the memory hierarchy without disturbing them.
 #[derive(Debug, Parser)]
@@ -52,6 +58,9 @@ pub enum Command {
         override_usage = "lightfoot cache [OPTIONS] [--] PROGRAM [ARGUMENTS]...\n       lightfoot cache [OPTIONS] --pid PID [--for TIME]"
     )]
     Cache(Cache),
+    /// Follow a program's heap blocks: sizes, lifetimes and accesses by place of allocation
+    #[command(override_usage = "lightfoot heap [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
+    Heap(Heap),
     /// Count benchmarks of crate lightfoot-bench, and compare them with a baseline
     Bench(Bench),
     /// Count the benchmarks of one program for `bench`
@@ -69,6 +78,8 @@ pub enum Command {
     /// Run a program and record metrics at a regular interval
     #[command(override_usage = "lightfoot trace [OPTIONS] -o FILE [--] PROGRAM [ARGUMENTS]...")]
     Trace(Trace),
+    /// Show a trace: table, page, picture, and formats of other viewers
+    Show(Show),
     /// Align two traces, and say how alike they are
     Align(Align),
     /// Say whether instrumentation disturbed a program: traces with it against traces without
@@ -81,7 +92,8 @@ pub enum Command {
     /// Search files for lines that match a pattern, with ripgrep's flags and output
     #[command(disable_help_flag = true)]
     Grep(Grep),
-    /// Count in the manner of callgrind and cachegrind, with their options, requests and files
+    /// Count in the manner of callgrind, cachegrind and DHAT, with their options, requests and
+    /// files
     #[command(disable_help_flag = true)]
     Valgrind(Valgrind),
     /// Build, query and inspect index files of sorted keys
@@ -506,6 +518,8 @@ pub enum Shape {
     /// A profile for pprof and what reads its format, by calling context; takes about five times
     /// as long
     Pprof,
+    /// A flame graph (SVG) by the column that sorts the report; takes about five times as long
+    Flamegraph,
     /// One page that opens offline: time, functions, source, call tree; takes about five times as
     /// long
     Html,
@@ -529,7 +543,7 @@ impl Shape {
 
     /// Whether it shows calling contexts and nothing else.
     pub fn is_of_contexts(self) -> bool {
-        matches!(self, Shape::Firefox | Shape::Speedscope | Shape::Pprof)
+        matches!(self, Shape::Firefox | Shape::Speedscope | Shape::Pprof | Shape::Flamegraph)
     }
 }
 

@@ -29,6 +29,10 @@ pub struct Trace {
     /// What reads the counters of a native run
     #[arg(long, value_enum, default_value_t = TraceCollector::Host)]
     pub collector: TraceCollector,
+    /// Tell records apart by more than metrics: function, the instructions of each function (under
+    /// the engine: simulated or jit)
+    #[arg(long, value_name = "KEY", value_parser = ["function"])]
+    pub by: Option<String>,
     /// Placement of software counters: packed, line, page, or seed:N
     #[arg(long, value_name = "LAYOUT", default_value = "packed", value_parser = layout)]
     pub layout: measure::trace::Layout,
@@ -99,9 +103,9 @@ pub enum TraceCollector {
     Signal,
 }
 
-/// An interval such as 10ms or 1e6instructions.
-fn interval(text: &str) -> Result<measure::trace::Interval, String> {
-    use measure::trace::{Interval, Unit};
+/// A number with its unit, such as 10ms or 1e6instructions.
+pub(super) fn amount(text: &str) -> Result<(f64, measure::trace::Unit), String> {
+    use measure::trace::Unit;
     let expected = || String::from("expected a number with ns, us, ms, s, instructions or cycles");
     let units = [
         ("instructions", Unit::Instructions, 1.0),
@@ -113,11 +117,16 @@ fn interval(text: &str) -> Result<measure::trace::Interval, String> {
     ];
     let unit = units.into_iter().find_map(|(name, unit, each)| Some((text.strip_suffix(name)?, unit, each)));
     let (digits, unit, each) = unit.ok_or_else(expected)?;
-    let length = digits.trim().parse::<f64>().map_err(|_| expected())? * each;
+    Ok((digits.trim().parse::<f64>().map_err(|_| expected())? * each, unit))
+}
+
+/// An interval such as 10ms or 1e6instructions.
+fn interval(text: &str) -> Result<measure::trace::Interval, String> {
+    let (length, unit) = amount(text)?;
     if !(1.0..=1e18).contains(&length) {
         return Err("expected an interval from 1 to 1e18".into());
     }
-    Ok(Interval { length: length.round() as u64, unit })
+    Ok(measure::trace::Interval { length: length.round() as u64, unit })
 }
 
 /// The placement of counters.
@@ -194,8 +203,21 @@ pub struct Perturb {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Format of the answer
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = PerturbFormat::Text)]
+    pub format: PerturbFormat,
+}
+
+/// Formats of the verdicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PerturbFormat {
+    /// For people: what is disturbed comes first
+    Text,
+    /// Everything, for programs
+    Json,
+    /// A row a comparison, for spreadsheets
+    Csv,
+    /// One page that opens offline, with the heat map
+    Html,
 }
 
 /// Options of `plan`.

@@ -9,6 +9,7 @@ mod complete;
 mod count;
 mod diff;
 mod doctor;
+mod heap;
 mod index;
 mod instrument;
 mod machines;
@@ -20,6 +21,7 @@ mod new_tool;
 mod perturb;
 mod plan;
 mod running;
+mod show;
 mod study;
 mod thread;
 mod tile;
@@ -37,7 +39,7 @@ use anyhow::Result;
 use std::ffi::OsString;
 
 /// Commands whose exit status is the program's own.
-const PROGRAM_RUNNERS: &[&str] = &["count", "cache", "tool", "trace", "plan"];
+const PROGRAM_RUNNERS: &[&str] = &["count", "cache", "heap", "tool", "trace", "plan"];
 
 /// Runs a command.
 ///
@@ -52,8 +54,10 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::BenchWorker(options) => bench::worker(options),
         Command::NewTool(options) => new_tool::run(options),
         Command::Diff(options) => diff::run(options),
+        Command::Heap(options) => heap::run(options),
         Command::Tool(options) => tool::run(options),
         Command::Trace(options) => trace::run(options),
+        Command::Show(options) => show::run(options),
         Command::Align(options) => align::run(options),
         Command::Perturb(options) => perturb::run(options),
         Command::Plan(options) => plan::run(options),

@@ -4,7 +4,7 @@ use crate::cli::{Trace, TraceEngine};
 use crate::run::hierarchy::Hierarchy;
 use crate::trace::format::write;
 use crate::trace::metric::Spec;
-use crate::trace::{self, Noise, Request};
+use crate::trace::{self, By, Noise, Request};
 use anyhow::Result;
 use instrument::{Aslr, Command};
 use measure::trace::{decode, Trace as Recorded, Unit};
@@ -57,9 +57,7 @@ fn record(request: &Request, write: impl FnOnce(&Recorded) -> Result<()>) -> Res
 /// The path of the partial file; `None` for a device, beside which no file can be created.
 fn partial(destination: &Destination) -> Option<PathBuf> {
     let Destination::File(path) = destination else { return None };
-    let mut name = path.clone().into_os_string();
-    name.push(".partial");
-    Some(name.into())
+    Some(trace::partial::partial(path))
 }
 
 fn request(options: &Trace) -> Result<Request> {
@@ -72,6 +70,7 @@ fn request(options: &Trace) -> Result<Request> {
         command: Command { program: options.program[0].clone(), arguments: options.program[1..].to_vec() },
         interval: options.every,
         engine: engine(options).into(),
+        by: if options.by.is_some() { By::Function } else { By::Metric },
         hardware: names(&options.hardware),
         software: Spec::list(options.software.as_deref().unwrap_or_default())?,
         uncharged: Spec::list(options.uncharged.as_deref().unwrap_or_default())?,

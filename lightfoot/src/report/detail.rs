@@ -103,7 +103,8 @@ impl Detail {
         let mut detail = Detail::default();
         detail.files.push(UNKNOWN.to_owned());
         detail.files.extend(sources.files().iter().cloned());
-        let mut own: HashMap<usize, BTreeMap<u32, u64>> = HashMap::new();
+        // For each function by file: instructions, and the first line, of its own code.
+        let mut own: HashMap<usize, BTreeMap<u32, (u64, u32)>> = HashMap::new();
         for (cell, counts) in &tally.cells {
             let number = detail.number(cell.function, symbols);
             let place = cell
@@ -112,22 +113,23 @@ impl Detail {
                 .map_or((0, 0), |frame| (frame.file + 1, frame.line));
             detail.functions[number].lines.entry(place).or_insert(tally.none).add(counts);
             detail.inline(cell.frame, place, counts, (symbols, tally.none));
-            // Inlined code does not show in which file its enclosing function was written.
+            // Inlined code does not show in which file its enclosing function was written, nor
+            // where it begins: a function that was inlined may stand above it.
             if let Some(outermost) = cell.frame.and_then(|frame| sources.chain(frame).last()) {
-                *own.entry(number).or_default().entry(outermost.file + 1).or_default() +=
-                    counts.instructions.max(1);
+                let file = own.entry(number).or_default().entry(outermost.file + 1);
+                let (weight, first) = file.or_insert((0, u32::MAX));
+                *weight += counts.instructions.max(1);
+                // Line 0 is no line, and wraps behind all others.
+                *first = (*first).min(outermost.line.wrapping_sub(1));
             }
         }
         for (number, files) in own {
-            let Some((&file, _)) =
-                files.iter().max_by_key(|(file, weight)| (**weight, std::cmp::Reverse(**file)))
-            else {
-                continue;
-            };
+            let heaviest =
+                files.iter().max_by_key(|(file, (weight, _))| (*weight, std::cmp::Reverse(**file)));
+            let Some((&file, &(_, first))) = heaviest else { continue };
             let function = &mut detail.functions[number];
             function.file.clone_from(&detail.files[file as usize]);
-            let first = function.lines.keys().find(|(of, line)| *of == file && *line > 0);
-            function.first_line = first.map_or(0, |(_, line)| *line);
+            function.first_line = first.wrapping_add(1);
         }
         detail
     }

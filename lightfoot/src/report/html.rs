@@ -1,10 +1,10 @@
 //! One page that opens offline and shows totals, time, functions, annotated source and the call
 //! tree.
 //!
-//! The page consists of three files of this folder and the report's numbers as JSON. Its script
-//! makes rows when they become visible, so a large profile opens at once. Large parts have a
-//! budget: the heaviest lines, the sources that contain them, and the contexts with at least a
-//! thousandth of any total. The page says what it omits. **Leaves out** anything that must be
+//! The page has the style of all pages, a script of this folder, and the report's numbers as JSON.
+//! The script makes rows when they become visible, so a large profile opens at once. Large parts
+//! have a budget: the heaviest lines, the sources that contain them, and the contexts with at least
+//! a thousandth of any total. The page says what it omits. **Leaves out** anything that must be
 //! fetched, such as fonts and libraries.
 
 use super::curve::Point;
@@ -14,7 +14,7 @@ use super::measurement::Report;
 use super::metric::{Kind, Metric, COUNT_METRICS};
 use crate::run::tally::Counts;
 use present::number::{grouped, rate, seconds};
-use present::policy;
+use present::page::{text, Page as Document};
 use present::terminal::printable;
 use serde::Serialize;
 use serde_json::{json, Value};
@@ -36,7 +36,6 @@ const PROCESS_LINES_MAX: usize = 100_000;
 /// Contexts with less than one part in this many of every column's total are omitted.
 const CONTEXT_SHARE: u64 = 1000;
 
-const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// Notes about the meaning of the numbers, for readers who have not read LIMITS.md.
@@ -63,19 +62,13 @@ pub fn processes_shown(report: &Report, processes: &[Part]) -> Vec<usize> {
 /// When the numbers cannot be put in JSON, which would be a defect.
 pub fn show(report: &Report, detail: &Detail) -> anyhow::Result<String> {
     let mut page = Page::new(report, detail);
-    // Text inside a script element must not contain the element's end tag.
-    let data = serde_json::to_string(&page.data())?.replace("</", "<\\/").replace("<!--", "<\\u0021--");
-    let title = text(&report.command.join(" "));
-    let (style, script) = (format!("\n{STYLE}"), format!("\n{SCRIPT}"));
-    let policy = policy::element(&[&style], &[&script]);
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n{policy}<meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>lightfoot: {title}</title>\n<style>{style}</style>\n<main>\n"
-    );
-    out += &page.head(&title);
-    out += BODY;
-    out += &format!("</main>\n<script type=\"application/json\" id=\"data\">{data}</script>\n<script>{script}</script>\n</html>\n");
-    Ok(out)
+    let data = serde_json::to_string(&page.data())?;
+    let title = report.command.join(" ");
+    let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>")).collect();
+    let notes = format!("<section><h2>What the numbers do not say</h2><ul>{notes}</ul></section>\n");
+    let body = page.head(&text(&title)) + BODY + &notes;
+    let title = format!("lightfoot: {title}");
+    Ok(Document { title: &title, body: &body, style: "", script: Some((&data, SCRIPT)) }.html())
 }
 
 /// The parts that the script fills.
@@ -91,11 +84,6 @@ const BODY: &str = r#"<section id="process-section"><h2>Processes</h2><div class
 <section id="tree-section"><h2>Call tree</h2><p class="faint">Share with calls, share by itself. Recursion stands with its outermost call; contexts below a thousandth of everything are left out.</p><div id="tree" class="tall" role="tree"></div></section>
 <noscript><p class="warn">The tables of this page are drawn by a script, which is switched off.</p></noscript>
 "#;
-
-/// Escapes text for use between tags.
-fn text(plain: &str) -> String {
-    printable(plain).replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
-}
 
 /// The number of a line, its own costs, and its costs with inlined code, if there is any.
 #[derive(Serialize)]
@@ -154,8 +142,7 @@ impl<'a> Page<'a> {
         for warning in &report.warnings {
             out += &format!("<p class=\"warn\">{}</p>\n", text(warning));
         }
-        let notes: String = NOTES.iter().map(|note| format!("<li>{note}</li>")).collect();
-        out + &format!("<section><h2>What the numbers do not say</h2><ul>{notes}</ul></section>\n")
+        out
     }
 
     /// The machine in a line.
@@ -533,7 +520,8 @@ mod tests {
     fn the_page_runs_its_own_script_and_no_other() {
         let page = page("prog");
         let between = |start: &str, end: &str| page.split_once(start).unwrap().1.split_once(end).unwrap().0;
-        let policy = policy::element(&[between("<style>", "</style>")], &[between("<script>", "</script>")]);
+        let policy =
+            present::policy::element(&[between("<style>", "</style>")], &[between("<script>", "</script>")]);
         let (head, body) = page.split_once("<style>").unwrap();
         assert!(head.contains(&policy), "{head}");
         assert_eq!(body.matches("<script>").count(), 1);

@@ -1,7 +1,7 @@
 //! Formats of a report, and the number of rows that each shows.
 
 use super::measurement::Report;
-use super::{cachegrind, callgrind, csv, firefox, html, pprof, speedscope, text};
+use super::{cachegrind, callgrind, csv, firefox, flame, html, pprof, speedscope, text};
 use crate::cli::{By, Shape};
 
 /// How a report is shown.
@@ -29,6 +29,7 @@ impl View<'_> {
             Shape::Cachegrind => cachegrind::show(report, report.detail()),
             Shape::Firefox => firefox::show(report, report.detail()),
             Shape::Speedscope => speedscope::show(report, report.detail()),
+            Shape::Flamegraph => flame::show(report, report.detail()),
             Shape::Pprof => return Ok(pprof::show(report, report.detail())),
             Shape::Html => html::show(report, report.detail())?,
             Shape::Callgrind => callgrind::show(report, report.detail()),

@@ -39,6 +39,19 @@ pub fn run_tool(command: &Command, options: &Options, tool: &mut dyn Tool) -> Re
     instrument::tool::run_tool(command, options, tool).map_err(failure)
 }
 
+/// Runs `command` under a tool, with a marker that answers its requests.
+///
+/// # Errors
+/// The errors of [`run_tool`].
+pub fn run_marked_tool(
+    command: &Command,
+    options: &Options,
+    tool: &mut dyn Tool,
+    marker: SharedMarker,
+) -> Result<(Outcome, Report)> {
+    instrument::tool::run_marked_tool(command, options, tool, marker).map_err(failure)
+}
+
 /// Runs `command` with probes in it under a tool.
 ///
 /// # Errors

@@ -55,7 +55,8 @@ pub(super) fn profile(trace: &Trace) -> Value {
 /// counted has no sample.
 fn counter(trace: &Trace, metric: usize) -> Value {
     let about = &trace.header.metrics[metric];
-    let sample = |record: &Record| Some((ms(record.start + record.dt), record.values[metric].scaled()?));
+    let sample =
+        |record: &Record| Some((ms(record.start.saturating_add(record.dt)), record.values[metric].scaled()?));
     let (ends, counts): (Vec<f64>, Vec<f64>) = trace.records.iter().filter_map(sample).unzip();
     json!({
         "name": about.name,
@@ -70,7 +71,7 @@ fn counter(trace: &Trace, metric: usize) -> Value {
 
 /// The only thread: two samples without a stack, which give the timeline its length.
 fn thread(trace: &Trace) -> Value {
-    let end = trace.records.last().map_or(0.0, |record| ms(record.start + record.dt));
+    let end = trace.records.last().map_or(0.0, |record| ms(record.start.saturating_add(record.dt)));
     let name = trace.header.argv.first().map_or("program", String::as_str);
     // Every thread of the format has all tables; without stacks they are empty.
     json!({

@@ -26,15 +26,16 @@ mod lookup;
 pub mod metric;
 mod native;
 mod noise;
-mod partial;
+pub mod partial;
 mod recorder;
 mod request;
 mod runner;
+pub mod show;
 mod signal;
 mod simulated;
 mod summed;
 pub mod target;
 
 pub use noise::Noise;
-pub use request::{Collector, Engine, Request};
+pub use request::{By, Collector, Engine, Request};
 pub use runner::run;

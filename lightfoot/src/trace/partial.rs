@@ -3,7 +3,8 @@
 //! During a run, records are appended to a separate trace file, `FILE.partial`, at most [`EVERY`]
 //! after they were made. When the run is over, the whole trace, with the fields that are known only
 //! then, is written to another file, which is renamed to `FILE`. A partial file that remains is a
-//! cut trace, and all commands read it. A partial file that cannot be created stops the command
+//! cut trace, and all commands read it. It is locked as long as its writer lives, so that a reader
+//! knows whether more will come. A partial file that cannot be created stops the command
 //! before the program runs; one that cannot be extended later stops nothing: the trace says so.
 
 use anyhow::{Context, Result};
@@ -16,6 +17,13 @@ use std::time::{Duration, Instant};
 /// The longest time between the making of a record and its write to the file.
 const EVERY: Duration = Duration::from_millis(250);
 const BUFFER_BYTES: usize = 1 << 16;
+
+/// The partial file of the trace at `path`.
+pub fn partial(path: &Path) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push(".partial");
+    name.into()
+}
 
 /// The partial trace file of a run; without a path nothing is written.
 #[derive(Debug, Default)]
@@ -39,7 +47,10 @@ impl Partial {
     pub(super) fn new(path: Option<&Path>, header: &Header) -> Result<Partial> {
         let Some(path) = path else { return Ok(Partial::default()) };
         let create = || -> Result<Writer<BufWriter<File>>> {
-            let buffer = BufWriter::with_capacity(BUFFER_BYTES, event::file::begin(path)?);
+            let file = event::file::begin(path)?;
+            // Where the file system has no locks, readers take the writer for dead.
+            let _ = file.try_lock();
+            let buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
             let mut writer = Writer::new(buffer, header).map_err(cause)?;
             writer.flush().map_err(cause)?;
             Ok(writer)
@@ -51,8 +62,22 @@ impl Partial {
 
     /// Appends a record.
     pub(super) fn record(&mut self, record: &Record) {
+        self.append(|open| open.record(record));
+    }
+
+    /// Appends new names of functions, and what functions executed in the last record.
+    pub(super) fn functions(&mut self, names: &[String], instructions: &[(u32, u64)]) {
+        self.append(|open| {
+            if !names.is_empty() {
+                open.writer.names(names)?;
+            }
+            open.writer.functions(instructions)
+        });
+    }
+
+    fn append(&mut self, write: impl FnOnce(&mut Open) -> Result<(), measure::Error>) {
         let Some(open) = &mut self.open else { return };
-        if let Err(error) = open.record(record) {
+        if let Err(error) = write(open) {
             let path = open.path.display();
             self.complaint =
                 Some(format!("records were not kept in {path} while the program ran: {}", cause(error)));

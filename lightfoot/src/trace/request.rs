@@ -47,6 +47,15 @@ pub enum Collector {
     Signal,
 }
 
+/// What records tell apart, besides metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Nothing.
+    Metric,
+    /// Also the instructions of each function.
+    Function,
+}
+
 impl From<TraceCollector> for Collector {
     fn from(collector: TraceCollector) -> Collector {
         match collector {
@@ -78,6 +87,8 @@ pub struct Request {
     pub interval: Interval,
     /// The engine.
     pub engine: Engine,
+    /// What records tell apart.
+    pub by: By,
     /// Hardware metrics by name; empty: all that the engine has.
     pub hardware: Vec<String>,
     /// Software metrics that code in the program counts, at the program's cost.
@@ -107,6 +118,7 @@ impl Request {
             command,
             interval,
             engine: Engine::Simulated,
+            by: By::Metric,
             hardware: Vec::new(),
             software: Vec::new(),
             uncharged: Vec::new(),

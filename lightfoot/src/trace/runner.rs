@@ -2,8 +2,8 @@
 
 use super::launch::{paced_by, withdraw};
 use super::partial::Partial;
-use super::request::{Collector, Engine, Request};
-use super::simulated::{Caches, Event, Simulated, Tracer, EVENTS};
+use super::request::{By, Collector, Engine, Request};
+use super::simulated::{Caches, Event, Simulated, Traced, Tracer, EVENTS};
 use super::target::Targets;
 use super::{kernel, native};
 use crate::run::engine::{self, exit_status};
@@ -36,6 +36,11 @@ pub fn run(request: &Request) -> Result<Trace> {
         }
         Engine::Simulated | Engine::Jit if request.collector == Collector::Signal => {
             bail!("under the engine nobody needs a timer in the program: --collector signal is for --engine native and --engine probe")
+        }
+        Engine::Native | Engine::Probe | Engine::Uprobe if request.by == By::Function => {
+            bail!(
+                "--by function counts what the engine executes: give --engine simulated or jit, and an interval such as --every 1e6instructions"
+            )
         }
         Engine::Simulated | Engine::Jit => run_simulated(request),
         Engine::Native if !request.software.is_empty() => {
@@ -81,8 +86,14 @@ fn run_simulated(request: &Request) -> Result<Trace> {
     let mut header = header(request, metrics(request.engine, &events, &targets, charged));
     header.notes.extend(targets.notes.iter().cloned());
     let partial = Partial::new(request.partial.as_deref(), &header)?;
-    let mut tracer =
-        Tracer::new(simulated, events, targets.clone(), request.interval, request.noise, partial);
+    let mut tracer = Tracer::new(
+        simulated,
+        events,
+        targets.clone(),
+        (request.interval, request.by),
+        request.noise,
+        partial,
+    );
     let options = Options { aslr: request.aslr, stream, children: Children::Released, ..Options::default() };
     let mut probed = None;
     // Charged metrics are real probes in the program, which the simulated machine executes and pays
@@ -123,7 +134,8 @@ fn run_simulated(request: &Request) -> Result<Trace> {
     let exit_status = Some(if outcome.interrupted { exit::INTERRUPTED } else { exit_status(outcome.exit) });
     let totals = traced.totals.into_iter().map(Some).collect();
     let end = End { totals, exit_status, interrupted: outcome.interrupted };
-    let mut trace = Trace { records: traced.records, end: Some(end), ..Trace::new(header) };
+    let Traced { records, functions, .. } = traced;
+    let mut trace = Trace { records, functions, end: Some(end), ..Trace::new(header) };
     if let Some((numbers, found)) = probed {
         withdraw(&mut trace, &targets, &numbers, &found.states);
     }

@@ -9,22 +9,25 @@
 //! full stream is used, and its own block records replace the events. **Leaves out** processes that
 //! the program starts, and, in a filtered stream, signals that end a block early: the block counts
 //! as a whole. With several threads, records arrive in batches of one thread, so edges are exact in
-//! the sum of their instructions and not in time.
+//! the sum of their instructions and not in time. Functions cost an addition for each block: names
+//! are looked up when a block is translated.
 
 use super::noise;
 use super::partial::Partial;
-use super::recorder::Recorder;
+use super::recorder::{Recorded, Recorder};
+use super::request::By;
 use super::target::{Mapped, MetricTarget, Targets};
 use crate::run::block_order::branch::Branch;
 use crate::run::hierarchy::Hierarchy as Machine;
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step, Stream, CUT_SITE};
 use instrument::tool::{Batch, BlockView, Instrumenter, Program, Report, Requests, Summary, Tool, Value};
-use measure::trace::{Interval, Record as Row, Unit};
+use measure::trace::{Functions, Interval, Record as Row, Unit};
 use simulate::{CycleModel, Gshare, Hierarchy, Levels, Prediction, Totals, CACHES_MAX, TLBS_MAX};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use symbol::{demangle, Symbolizer};
 
 /// The fewest instructions between two readings of the simulated machine's clock.
 const LOOK_MIN: u64 = 64;
@@ -129,6 +132,8 @@ struct Block {
     /// Its chosen instructions: a range of [`Plan::marks`].
     marks: (u32, u32),
     branch: Option<Branch>,
+    /// Index into [`Plan::functions`], if functions are counted.
+    function: u32,
 }
 
 /// Properties of blocks that instrumentation code finds and analysis code reads.
@@ -139,6 +144,8 @@ struct Plan {
     marks: Vec<u32>,
     /// Watched addresses, with their columns.
     watched: Vec<(Range<u64>, usize)>,
+    /// Names of the functions that were translated so far.
+    functions: Vec<String>,
 }
 
 /// The state of one thread.
@@ -146,6 +153,8 @@ struct Plan {
 struct Thread {
     predictor: Gshare,
     pending: Option<Branch>,
+    /// The function of its last block.
+    function: u32,
     groups: Groups,
 }
 
@@ -155,6 +164,7 @@ pub(super) struct Tracer {
     events: Vec<&'static Event>,
     targets: Arc<Targets>,
     interval: Interval,
+    by: By,
     noise: Option<noise::Source>,
     plan: Arc<Mutex<Plan>>,
     threads: HashMap<u32, Thread>,
@@ -176,6 +186,8 @@ pub(super) struct Tracer {
 /// The results.
 pub(super) struct Traced {
     pub(super) records: Vec<Row>,
+    /// What functions executed, if that was requested.
+    pub(super) functions: Option<Functions>,
     pub(super) totals: Vec<u64>,
     pub(super) instructions: u64,
     pub(super) lost: u64,
@@ -189,13 +201,14 @@ impl Tracer {
         machine: Simulated,
         events: Vec<&'static Event>,
         targets: Arc<Targets>,
-        interval: Interval,
+        (interval, by): (Interval, By),
         noise: Option<noise::Noise>,
         partial: Partial,
     ) -> Tracer {
         let hierarchy = machine.hierarchy();
         let columns = vec![0; targets.columns.len()];
         let recorder = Recorder::new(interval, events.len() + columns.len(), partial);
+        let recorder = if by == By::Function { recorder.by_function() } else { recorder };
         let mut plan = Plan::default();
         // Memory ranges hold from the start. Places in files join them when the files are mapped.
         for (index, column) in targets.columns.iter().enumerate() {
@@ -208,6 +221,7 @@ impl Tracer {
             events,
             targets,
             interval,
+            by,
             noise: noise.map(noise::Source::new),
             plan: Arc::new(Mutex::new(plan)),
             threads: HashMap::new(),
@@ -235,9 +249,10 @@ impl Tracer {
         self.hidden += self.threads.values().filter(|thread| thread.pending.is_some()).count() as u64;
         let totals = self.values();
         let position = self.position();
-        let (records, complaint) = self.recorder.finish(position, &totals);
+        let Recorded { records, functions, complaint } =
+            self.recorder.finish(position, &totals, &locked(&self.plan).functions);
         let instructions = self.sums.instructions;
-        Traced { records, totals, instructions, lost: self.lost, hidden: self.hidden, complaint }
+        Traced { records, functions, totals, instructions, lost: self.lost, hidden: self.hidden, complaint }
     }
 
     /// Passes the collected records to the simulation.
@@ -270,7 +285,7 @@ impl Tracer {
     }
 
     /// Handles edges and interrupts that are due.
-    fn attend(&mut self, thread: u32) {
+    fn attend(&mut self, thread: u32, names: &[String]) {
         self.feed(thread);
         if let Some(source) = self.noise.as_mut().filter(|source| self.sums.instructions >= source.next) {
             let reads = source.interrupt(self.sums.instructions);
@@ -284,7 +299,7 @@ impl Tracer {
         let position = self.position();
         if position >= self.recorder.edge() {
             let values = self.values();
-            self.recorder.at(position, &values);
+            self.recorder.at(position, &values, names);
         }
         self.attention = self.next_attention();
     }
@@ -313,13 +328,17 @@ impl Tracer {
             self.decided(thread, branch, address);
         }
         if self.sums.instructions >= self.attention {
-            self.attend(id);
+            self.attend(id, &plan.functions);
         }
         let Some(block) = plan.blocks.get(number) else {
             self.lost += 1;
             return;
         };
         self.sums.instructions += u64::from(block.instructions);
+        if self.by == By::Function {
+            self.recorder.executed(block.function, block.instructions);
+            thread.function = block.function;
+        }
         let (from, to) = block.marks;
         for &column in &plan.marks[from as usize..to as usize] {
             self.columns[column as usize] += 1;
@@ -371,10 +390,11 @@ impl Tool for Tracer {
 
     fn instrumenter(&mut self) -> Instrumenter {
         let (plan, targets) = (self.plan.clone(), self.targets.clone());
-        let mut sight = Sight { targets, modules: HashMap::new() };
+        let functions = (self.by == By::Function).then(FunctionNumbers::default);
+        let mut sight = Sight { targets, modules: HashMap::new(), functions };
         let full = self.machine.stream == Stream::Full;
         Box::new(move |block, ask| {
-            let mut plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut plan = locked(&plan);
             sight.look(&mut plan, block);
             if !full {
                 announce(block, ask);
@@ -392,7 +412,7 @@ impl Tool for Tracer {
 
     fn batch(&mut self, batch: &Batch<'_>) {
         let plan = self.plan.clone();
-        let plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = locked(&plan);
         let id = batch.thread();
         let mut thread = self.threads.remove(&id).unwrap_or_default();
         for record in batch.records() {
@@ -407,6 +427,7 @@ impl Tool for Tracer {
                 }
                 RecordKind::Block if record.site() == CUT_SITE => {
                     self.sums.instructions = self.sums.instructions.saturating_sub(record.address);
+                    self.recorder.not_executed(thread.function, record.address);
                 }
                 RecordKind::Block => self.block(&plan, &mut thread, id, record.site(), record.address),
                 _ if !plan.watched.is_empty() => self.watch(&plan, &mut thread, &record),
@@ -428,11 +449,38 @@ fn announce(block: &BlockView<'_>, ask: &mut Requests) {
     ask.at_start(Value::Constant(block.address()), block.number());
 }
 
+fn locked(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
+    plan.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The metrics in the form that instrumentation code uses.
 struct Sight {
     targets: Arc<Targets>,
     /// Columns by address, for each module by path and start.
     modules: HashMap<(PathBuf, u64), HashMap<u64, Vec<u32>>>,
+    /// Set if functions are counted.
+    functions: Option<FunctionNumbers>,
+}
+
+/// Gives functions their numbers in the trace, in the order of their translation.
+#[derive(Default)]
+struct FunctionNumbers {
+    symbols: Symbolizer,
+    /// By index into [`Symbolizer::functions`].
+    numbers: HashMap<usize, u32>,
+}
+
+impl FunctionNumbers {
+    /// The number of a block's function. A new one gets the next number, and its name in `names`.
+    fn of(&mut self, block: &BlockView<'_>, names: &mut Vec<String>) -> u32 {
+        let found = self.symbols.function_at(block.module(), block.address()).function;
+        *self.numbers.entry(found).or_insert_with(|| {
+            let function = &self.symbols.functions()[found];
+            let library = self.symbols.libraries()[function.library].name();
+            names.push(format!("{} [{library}]", demangle(&function.name)));
+            names.len() as u32 - 1
+        })
+    }
 }
 
 impl Sight {
@@ -448,7 +496,11 @@ impl Sight {
         }
         let instructions = block.instructions().len() as u32;
         let marks = (from, plan.marks.len() as u32);
-        plan.blocks[number] = Block { instructions, marks, branch: Branch::of(block) };
+        let function = match &mut self.functions {
+            Some(numbers) => numbers.of(block, &mut plan.functions),
+            None => 0,
+        };
+        plan.blocks[number] = Block { instructions, marks, branch: Branch::of(block), function };
     }
 
     fn mark(&mut self, plan: &mut Plan, block: &BlockView<'_>) {

@@ -64,7 +64,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "present",
         &[
-            "output",
+            "output page",
             "completion manual terminal",
             "csv date exit help lib number policy progress temporary",
         ],
@@ -78,7 +78,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "plot",
         &[
-            "bars curves heat_map lines panels scatter tiles",
+            "bars curves flame heat_map lines panels scatter tiles timeline",
             "lib svg",
         ],
     ),
@@ -123,7 +123,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "collector plan",
             "counter perturb",
             "chase trace",
-            "align error lib random rank",
+            "align error lib phase random rank",
         ],
     ),
     (
@@ -196,6 +196,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("call-graph", &["lib", "thread", "keys", "stack", "events"]),
+    ("heap", &["tests", "ask heap", "sites thread", "allocator lib live word"]),
     ("contenders", &["lib", "index kernel", "peer"]),
     (
         "study",

@@ -35,6 +35,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("symbol", 2, &["instrument"]),
     ("grep", 2, &["pattern", "present"]),
     ("call-graph", 3, &["event", "instrument", "simulate", "symbol"]),
+    ("heap", 3, &["event", "instrument", "symbol"]),
     ("contenders", 2, &["search"]),
     (
         "study",

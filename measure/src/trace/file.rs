@@ -7,13 +7,14 @@
 //! | then frames of | |
 //! | 4 | length of kind and body |
 //! | 4 | FNV-1a of kind and body, 32 bits |
-//! | 1 | kind: 1 the header (first, JSON), 2 a record, 3 the end (last, JSON); others are skipped |
+//! | 1 | kind: 1 the header (first, JSON), 2 a record, 3 the end (last, JSON), 4 names of functions (JSON), 5 what functions executed in the record before it; others are skipped |
 //! | length - 1 | body |
 //!
 //! A record's body is a row of LEB128 numbers: sequence, start, dt, missed ticks, threads, then for
 //! each metric a mark (0 not counted, 1 a delta, 2 a delta with its share) followed by delta,
 //! enabled and running nanoseconds as the mark says. A thousand records of ten metrics are about 30
-//! KB.
+//! KB. Names of functions are a list that continues those of earlier frames; what functions
+//! executed is a row of LEB128 pairs, the number of a name and its instructions.
 //!
 //! Reading stops at a frame that is incomplete or damaged: the frames before it are the trace, and
 //! [`Cut`] describes the rest. The writer buffers nothing, so an interrupted run loses at most the
@@ -36,6 +37,8 @@ const FRAME_BYTES: usize = 8;
 const HEADER: u8 = 1;
 const RECORD: u8 = 2;
 const END: u8 = 3;
+const NAMES: u8 = 4;
+const FUNCTIONS: u8 = 5;
 
 /// Appends a trace to a file, record by record.
 #[derive(Debug)]
@@ -70,6 +73,29 @@ impl<W: Write> Writer<W> {
     pub fn record(&mut self, record: &Record) -> Result<(), Error> {
         assert_eq!(record.values.len(), self.metrics, "a record has one value per metric");
         self.put(RECORD, |body| encode_record(record, body))
+    }
+
+    /// Appends names of functions to those that were written before.
+    ///
+    /// # Errors
+    /// The error of the underlying writer.
+    pub fn names(&mut self, names: &[String]) -> Result<(), Error> {
+        let json = serde_json::to_vec(names).map_err(|error| Error::io("write the trace", error))?;
+        self.put(NAMES, |body| body.extend_from_slice(&json))
+    }
+
+    /// Appends what functions executed in the record that was written last: numbers of names, and
+    /// instructions.
+    ///
+    /// # Errors
+    /// The error of the underlying writer.
+    pub fn functions(&mut self, instructions: &[(u32, u64)]) -> Result<(), Error> {
+        self.put(FUNCTIONS, |body| {
+            for (function, executed) in instructions {
+                put_number(body, u64::from(*function));
+                put_number(body, *executed);
+            }
+        })
     }
 
     /// Flushes the underlying writer.
@@ -113,8 +139,14 @@ impl Trace {
     /// When a record does not have one value per metric.
     pub fn encode(&self) -> Vec<u8> {
         let written = Writer::new(Vec::new(), &self.header).and_then(|mut writer| {
-            for record in &self.records {
+            if let Some(functions) = &self.functions {
+                writer.names(&functions.names)?;
+            }
+            for (index, record) in self.records.iter().enumerate() {
                 writer.record(record)?;
+                if let Some(row) = self.functions.as_ref().and_then(|all| all.instructions.get(index)) {
+                    writer.functions(row)?;
+                }
             }
             match &self.end {
                 Some(end) => writer.finish(end),
@@ -153,6 +185,10 @@ pub fn decode(bytes: &[u8]) -> Result<Trace, Error> {
     }
     let mut trace = Trace::new(header);
     let stopped = frames.read_into(&mut trace);
+    // A cut may lie between a record and what its functions executed.
+    if let Some(functions) = &mut trace.functions {
+        functions.instructions.resize(trace.records.len(), Vec::new());
+    }
     trace.cut = stopped.err().map(|(at, why)| Cut { at_byte: at as u64, of_bytes: bytes.len() as u64, why });
     Ok(trace)
 }
@@ -193,6 +229,14 @@ impl<'a> Frames<'a> {
                 Some((RECORD, body)) => {
                     let record = decode_record(body, trace.header.metrics.len());
                     trace.records.push(record.ok_or((at, "a record does not fit the header"))?);
+                }
+                Some((NAMES, body)) => {
+                    let names: Option<Vec<String>> = serde_json::from_slice(body).ok();
+                    let names = names.ok_or((at, "names of functions cannot be read"))?;
+                    trace.functions.get_or_insert_default().names.extend(names);
+                }
+                Some((FUNCTIONS, body)) => {
+                    decode_functions(body, trace).ok_or((at, "functions do not fit their record"))?;
                 }
                 Some((END, body)) => {
                     let end: Option<End> = serde_json::from_slice(body).ok();
@@ -248,6 +292,21 @@ fn decode_record(mut body: &[u8], metrics: usize) -> Option<Record> {
         record.values.push(decode_value(from)?);
     }
     body.is_empty().then_some(record)
+}
+
+/// Adds what functions executed in the last record; `None` if it does not fit the trace.
+fn decode_functions(mut body: &[u8], trace: &mut Trace) -> Option<()> {
+    let functions = trace.functions.as_mut()?;
+    let record = trace.records.len().checked_sub(1)?;
+    let mut row = Vec::new();
+    while !body.is_empty() {
+        let function = u32::try_from(take_number(&mut body)?).ok()?;
+        functions.names.get(function as usize)?;
+        row.push((function, take_number(&mut body)?));
+    }
+    functions.instructions.resize(record, Vec::new());
+    functions.instructions.push(row);
+    Some(())
 }
 
 fn decode_value(from: &mut &[u8]) -> Option<Value> {

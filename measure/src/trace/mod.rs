@@ -20,4 +20,4 @@ pub use check::check;
 pub use file::{decode, Writer, VERSION};
 pub use header::{Header, Interval, Layout, Metric, Source, Unit, SCHEMA};
 pub use record::{Cut, End, Record, Share, Value};
-pub use whole::Trace;
+pub use whole::{Functions, Trace};

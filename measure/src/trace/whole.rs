@@ -15,12 +15,24 @@ pub struct Trace {
     pub end: Option<End>,
     /// Where and why reading stopped early.
     pub cut: Option<Cut>,
+    /// What each function executed in each record; `None` if that was not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub functions: Option<Functions>,
+}
+
+/// Instructions of each function in each record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Functions {
+    /// Names by number.
+    pub names: Vec<String>,
+    /// For each record: functions by number, with the instructions that they executed.
+    pub instructions: Vec<Vec<(u32, u64)>>,
 }
 
 impl Trace {
     /// A trace in memory.
     pub fn new(header: Header) -> Trace {
-        Trace { header, records: Vec::new(), end: None, cut: None }
+        Trace { header, records: Vec::new(), end: None, cut: None, functions: None }
     }
 
     /// The column of a metric.

@@ -94,8 +94,8 @@ impl Screen {
                         RecordKind::Load | RecordKind::Store | RecordKind::Modify | RecordKind::Prefetch,
                     ) if size_exists => limits.sites,
                     Some(RecordKind::Fetch | RecordKind::FetchPage) => limits.blocks,
-                    // Words of calls are as frequent as plain references; a tool's events are not.
-                    Some(RecordKind::Tool) if code & 15 != 0 => limits.requests,
+                    // Words of calls and events are as frequent as plain references.
+                    Some(RecordKind::Tool) => limits.requests,
                     Some(RecordKind::Payload) if code == PAYLOAD_CODE => limits.sites,
                     _ => 0,
                 };
@@ -106,7 +106,12 @@ impl Screen {
     /// references and words of calls, which is exact unless a group is damaged: its payloads are
     /// then counted too.
     pub(super) fn pass(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
-        let mut plain = records.len();
+        const EVENT: u8 = (RecordKind::Tool as u8) << 4;
+        let events = match self.limits.requests {
+            0 => 0,
+            _ => records.iter().map(|record| u32::from(record.what as u8 == EVENT)).sum::<u32>(),
+        };
+        let mut plain = records.len().saturating_sub(events as usize);
         for start in (0..records.len()).step_by(STEP) {
             let step = &records[start..records.len().min(start + STEP)];
             if !self.any_stands_out(step) {

@@ -120,7 +120,7 @@ impl Baselines {
 
 /// Whether two results were counted in the same way.
 pub(super) fn same_measure(one: &Results, other: &Results) -> bool {
-    one.machine == other.machine && one.cold == other.cold
+    (&one.machine, &one.virtual_cpu, one.cold) == (&other.machine, &other.virtual_cpu, other.cold)
 }
 
 #[cfg(test)]
@@ -164,5 +164,8 @@ mod tests {
         assert_eq!(names(baselines.named(LAST).unwrap()), ["b", "a"]);
         baselines.save_last(&Results { cold: true, ..results(&["b"]) }).unwrap();
         assert_eq!(names(baselines.named(LAST).unwrap()), ["b"], "those were counted otherwise");
+        let shown = Results { cold: true, virtual_cpu: Some("haswell".into()), ..results(&["a"]) };
+        baselines.save_last(&shown).unwrap();
+        assert_eq!(names(baselines.named(LAST).unwrap()), ["a"], "and so were those");
     }
 }

@@ -128,8 +128,9 @@ fn way(results: &Results) -> String {
         .machine
         .as_ref()
         .map_or("with --no-caches".to_owned(), |name| format!("with --machine {name}"));
+    let processor = results.virtual_cpu.as_ref().map(|name| format!(" --virtual-cpu {name}"));
     let cold = if results.cold { " --cold" } else { "" };
-    machine + cold
+    machine + &processor.unwrap_or_default() + cold
 }
 
 /// A change in words: `+1.2 %`, `new`, `=`; with as many digits as tell it from none.

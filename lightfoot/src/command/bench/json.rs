@@ -21,6 +21,7 @@ pub(super) fn json(compared: &Comparison<'_>, failed: &[String]) -> Result<Strin
         "schema": SCHEMA,
         "version": results.version,
         "machine": results.machine,
+        "virtual_cpu": results.virtual_cpu,
         "cold": results.cold,
         "baseline": compared.baseline,
         "benchmarks": rows.collect::<Result<Vec<Value>>>()?,

@@ -29,6 +29,7 @@ use crate::run::named;
 use anyhow::{Context, Result};
 use baseline::{check_name, Baselines, LAST};
 use compare::{check_way, Chosen, Comparison};
+use instrument::virtual_machine::Processor;
 use present::exit::{Failure, NEGATIVE, USAGE};
 use present::output::{print, Destination};
 use programs::{Found, Program};
@@ -68,6 +69,7 @@ pub(super) fn run(options: &Bench) -> Result<u8> {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine.as_ref().map(|machine| machine.label.clone()),
+        virtual_cpu: processor(options)?,
         cold: options.cold,
         benchmarks: Vec::new(),
     };
@@ -171,6 +173,14 @@ fn machine(options: &Bench) -> Result<Option<Simulated>> {
     Ok(Some(Simulated { argument, label }))
 }
 
+/// The processor that the programs are shown.
+fn processor(options: &Bench) -> Result<Option<String>> {
+    // A name that is unknown is refused before anything is counted.
+    let known = options.virtual_cpu.as_deref().map(Processor::named).transpose();
+    known.map_err(|error| Failure { status: USAGE, sentence: error.to_string() })?;
+    Ok(options.virtual_cpu.clone())
+}
+
 /// The baseline to compare with.
 fn base(options: &Bench, baselines: &Baselines) -> Result<Option<(String, Results)>> {
     if let Some(name) = &options.baseline {
@@ -195,7 +205,9 @@ fn base(options: &Bench, baselines: &Baselines) -> Result<Option<(String, Result
         }
         found => Ok(found.map(|results| (LAST.to_owned(), results)).filter(|(_, last)| {
             !options.limit.is_empty()
-                || last.cold == options.cold && last.machine.is_none() == options.no_caches
+                || last.cold == options.cold
+                    && last.machine.is_none() == options.no_caches
+                    && last.virtual_cpu == options.virtual_cpu
         })),
     }
 }

@@ -43,6 +43,9 @@ fn page(
     let mut command = Command::new(this);
     let machine = machine.unwrap_or(Path::new(&options.machine));
     command.args(["cache", "--region", "benchmark", "--format", "html", "--machine"]).arg(machine);
+    if let Some(processor) = &options.virtual_cpu {
+        command.args(["--virtual-cpu", processor]);
+    }
     command.arg("-o").arg(file).arg("--").arg(&program.file).args(["--here", "--exact", name]);
     command.args(options.cold.then_some("--cold"));
     program.place(&mut command);

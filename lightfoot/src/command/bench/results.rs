@@ -34,6 +34,9 @@ pub(super) struct Results {
     pub(super) version: String,
     /// The machine whose caches were simulated; `None` if none were.
     pub(super) machine: Option<String>,
+    /// The processor that the programs were shown; `None` for the machine's own.
+    #[serde(default)]
+    pub(super) virtual_cpu: Option<String>,
     /// Whether benchmarks began with empty caches.
     pub(super) cold: bool,
     pub(super) benchmarks: Vec<Row>,

@@ -127,6 +127,9 @@ pub(super) fn summary(compared: &Comparison<'_>) -> String {
         }
         None => out += ", without caches",
     }
+    if let Some(processor) = &results.virtual_cpu {
+        out += &format!(", shown {processor}");
+    }
     if let Some(baseline) = compared.baseline {
         let rows = || results.benchmarks.iter();
         let new = rows().filter(|row| compared.before(row).is_none()).count() as u64;

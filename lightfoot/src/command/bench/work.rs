@@ -113,6 +113,9 @@ fn run(task: &Task<'_>, options: &Bench, machine: Option<&Path>) -> Result<Answe
     if let Some(machine) = machine {
         command.arg("--machine").arg(machine);
     }
+    if let Some(processor) = &options.virtual_cpu {
+        command.args(["--virtual-cpu", processor]);
+    }
     command.args(options.cold.then_some("--cold"));
     command.arg("--").arg(&program.file).args(program.choice(options));
     if *parts > 1 {

@@ -15,7 +15,7 @@ use crate::run::simulation::Simulation;
 use crate::run::tally::{Counts, Excerpts, Part};
 use anyhow::{Context, Result};
 use event::Stream;
-use instrument::virtual_machine::{Repeats, VirtualMachine};
+use instrument::virtual_machine::{Processor, Repeats, VirtualMachine};
 use instrument::{Children, Command, Exit, Options, Outcome, Process};
 use simulate::{plan_levels, WriteBacks};
 use std::collections::{HashMap, HashSet};
@@ -45,7 +45,9 @@ fn count(options: &BenchWorker, hierarchy: Option<&Hierarchy>) -> Result<Answer>
     };
     // Clocks and random bytes repeat; addresses are not randomised, which is the default.
     let translations = translations();
-    let machine = VirtualMachine { repeats: Repeats::Exactly, ..VirtualMachine::default() };
+    let processor = options.virtual_cpu.as_deref().map(Processor::named).transpose();
+    let processor = processor.map_err(engine::failure)?;
+    let machine = VirtualMachine { processor, repeats: Repeats::Exactly, ..VirtualMachine::default() };
     let children = Children::Followed;
     let run = Options { stream, children, translations, machine, ..Options::default() };
     let marker = Benchmarks::new(options.cold);

@@ -200,7 +200,7 @@ pub(super) fn write(
 }
 
 /// Replaces a file as a whole.
-fn put(name: &str, text: &str) -> Result<()> {
+pub(super) fn put(name: &str, text: &str) -> Result<()> {
     let path = Path::new(name);
     // Devices and pipes cannot be replaced.
     if path.metadata().is_ok_and(|about| !about.is_file()) {

@@ -15,6 +15,8 @@ pub(super) struct Entry<'a> {
     pub(super) warnings: &'a [String],
     /// The events that were counted, and how often.
     pub(super) counted: Option<(&'a [Event], Events)>,
+    /// What else was found.
+    pub(super) more: Vec<String>,
     /// The number of the file, from 1.
     pub(super) number: usize,
 }
@@ -38,6 +40,7 @@ fn text(entry: &Entry<'_>, tool: Tool, all: &Settings) -> String {
         match tool {
             Tool::Callgrind => "Callgrind, as lightfoot counts it".to_owned(),
             Tool::Cachegrind => "Cachegrind, as lightfoot counts it".to_owned(),
+            Tool::Dhat => "DHAT, as lightfoot counts it".to_owned(),
             Tool::Nothing => "Nulgrind, as lightfoot runs it".to_owned(),
         },
         "Licence: MIT or Apache-2.0".to_owned(),
@@ -57,6 +60,7 @@ fn text(entry: &Entry<'_>, tool: Tool, all: &Settings) -> String {
         }
         lines.extend(table(events, counted));
     }
+    lines.extend(entry.more.iter().cloned());
     lines.iter().fold(String::new(), |mut text, line| {
         let _ = writeln!(text, "=={}== {line}", entry.pid);
         text

@@ -1,10 +1,11 @@
-//! `lightfoot valgrind`: callgrind and cachegrind for those who already call them.
+//! `lightfoot valgrind`: callgrind, cachegrind and DHAT for those who already call them.
 //!
 //! The command line, the names of files, the log and the exit status are Valgrind's; what counts is
 //! lightfoot's engine. The same happens where the executable is called `valgrind`. A run is
 //! divided by marks ([`requests`]), which costs no more than running it whole; when it has ended,
 //! its parts become files ([`files`]). **Leaves out** tools that find errors.
 
+mod dhat;
 mod files;
 pub(super) mod help;
 mod log;
@@ -86,7 +87,10 @@ fn answered(words: &[OsString]) -> Result<u8> {
     };
     check_folders(tool, &all)?;
     let command = Command { program: first.clone(), arguments: arguments.to_vec() };
-    run(tool, &all, &command)
+    match tool {
+        Tool::Dhat => dhat::run(&all, &command),
+        _ => run(tool, &all, &command),
+    }
 }
 
 /// Makes a link to this executable under Valgrind's name.
@@ -115,6 +119,7 @@ fn check_folders(tool: Tool, all: &Settings) -> Result<()> {
     let costs = match tool {
         Tool::Callgrind => all.callgrind_file.as_deref(),
         Tool::Cachegrind => all.cachegrind_file.as_deref(),
+        Tool::Dhat => all.dhat_file.as_deref(),
         Tool::Nothing => None,
     };
     for name in [costs, all.log_file.as_deref()].into_iter().flatten() {
@@ -174,7 +179,7 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     let translations = translations();
     let threads = Threads::Together;
     let calls = match (tool, &recorded) {
-        (Tool::Cachegrind | Tool::Nothing, _) => CallRecords::None,
+        (Tool::Cachegrind | Tool::Dhat | Tool::Nothing, _) => CallRecords::None,
         (Tool::Callgrind, _) if !all.calls => CallRecords::None,
         (Tool::Callgrind, Recorded::Counted) => CallRecords::Instructions,
         (Tool::Callgrind, Recorded::Simulated(_)) => CallRecords::References,
@@ -225,7 +230,7 @@ fn report(
             false => process.command.iter().collect(),
         };
         let words: Vec<_> = words.into_iter().map(|word| word.to_string_lossy()).collect();
-        let text = words.join(" ").replace('\\', "\\\\").replace('\n', "\\n");
+        let text = one_line(&words.join(" "));
         let mut counted = None;
         if let Some(places) = &places {
             let shape = Shape {
@@ -247,10 +252,16 @@ fn report(
         let parent =
             process.parent.map_or_else(std::process::id, |parent| outcome.processes[parent].pid as u32);
         let warnings = if index == 0 { &outcome.warnings[..] } else { &[] };
-        let entry = log::Entry { pid: process.pid, parent, command: &text, warnings, counted, number };
+        let more = Vec::new();
+        let entry = log::Entry { pid: process.pid, parent, command: &text, warnings, counted, more, number };
         log::write(&entry, (tool, all))?;
     }
     Ok(())
+}
+
+/// A command in one line.
+fn one_line(words: &str) -> String {
+    words.replace('\\', "\\\\").replace('\n', "\\n")
 }
 
 /// The image of a process whose costs are written: the last program that it executed, or the first

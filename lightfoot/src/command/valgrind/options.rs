@@ -41,7 +41,7 @@ const NO_TRANSLATOR: &str = "a setting of Valgrind's translator";
 const NO_CONTEXTS: &str = "functions are not told apart by callers; totals are the same";
 const CYCLES: &str = "such caches are described by a machine: use lightfoot cache --machine";
 
-/// All options, as their manuals order them: of all tools, callgrind, cachegrind, and ours.
+/// All options, as their manuals order them: of all tools, callgrind, cachegrind, DHAT, and ours.
 pub(super) const OPTIONS: &[Known] = &[
     obeyed("--tool", settings::tool),
     obeyed("--trace-children", |all, value| settings::yes_no(&mut all.trace_children, value)),
@@ -66,7 +66,7 @@ pub(super) const OPTIONS: &[Known] = &[
     obeyed("-q", settings::quiet),
     obeyed("--command-line-only", |all, value| settings::yes_no(&mut all.command_line_only, value)),
     same("--demangle", "names are demangled"),
-    same("--num-callers", NO_ERRORS),
+    obeyed("--num-callers", settings::callers),
     same("--unw-stack-scan-thresh", NO_ERRORS),
     same("--unw-stack-scan-frames", NO_ERRORS),
     same("--error-limit", NO_ERRORS),
@@ -158,6 +158,9 @@ pub(super) const OPTIONS: &[Known] = &[
     // Cachegrind.
     obeyed("--cachegrind-out-file", |all, value| settings::text(&mut all.cachegrind_file, value)),
     obeyed("--instr-at-start", |all, value| settings::yes_no(&mut all.instruments_at_start, value)),
+    // DHAT.
+    obeyed("--dhat-out-file", |all, value| settings::text(&mut all.dhat_file, value)),
+    obeyed("--mode", settings::mode),
     // Ours.
     obeyed("--rep", settings::rep),
     obeyed("--calls", |all, value| settings::yes_no(&mut all.calls, value)),

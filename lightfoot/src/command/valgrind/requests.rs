@@ -218,6 +218,7 @@ impl Requests {
         let name: &[u8] = match self.tool {
             Tool::Callgrind => b"callgrind\0",
             Tool::Cachegrind => b"cachegrind\0",
+            Tool::Dhat => b"dhat\0",
             Tool::Nothing => b"none\0",
         };
         let room = (words[2] as usize).min(name.len());

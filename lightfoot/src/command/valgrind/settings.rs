@@ -15,6 +15,8 @@ pub(super) enum Tool {
     Callgrind,
     /// Instructions and misses by function and line.
     Cachegrind,
+    /// Heap blocks by the place that allocated them.
+    Dhat,
     /// The program and nothing else.
     Nothing,
 }
@@ -30,6 +32,9 @@ pub(super) struct Settings {
     pub(super) command_line_only: bool,
     pub(super) callgrind_file: Option<String>,
     pub(super) cachegrind_file: Option<String>,
+    pub(super) dhat_file: Option<String>,
+    /// Frames of a stack, that of the allocating function included.
+    pub(super) callers: usize,
     pub(super) lines: bool,
     pub(super) addresses: bool,
     pub(super) compress_strings: bool,
@@ -66,6 +71,8 @@ impl Default for Settings {
             command_line_only: false,
             callgrind_file: None,
             cachegrind_file: None,
+            dhat_file: None,
+            callers: 12,
             lines: true,
             addresses: false,
             compress_strings: true,
@@ -95,9 +102,10 @@ impl Settings {
         match self.tool.as_str() {
             "callgrind" => Ok(Tool::Callgrind),
             "cachegrind" => Ok(Tool::Cachegrind),
+            "dhat" => Ok(Tool::Dhat),
             "none" => Ok(Tool::Nothing),
             other => Err(format!(
-                "lightfoot is no {other}: it is callgrind, cachegrind and none; name the real valgrind with \
+                "lightfoot is no {other}: it is callgrind, cachegrind, dhat and none; name the real valgrind with \
                  --fallback=PATH for other tools"
             )),
         }
@@ -185,6 +193,21 @@ pub(super) fn rep(all: &mut Settings, value: &str) -> Result<(), String> {
     all.rep = <Rep as clap::ValueEnum>::from_str(value, false)
         .map_err(|_| String::from("expected once, iterations or valgrind"))?;
     Ok(())
+}
+
+/// Reads the number of frames of a stack.
+pub(super) fn callers(all: &mut Settings, value: &str) -> Result<(), String> {
+    let number = value.parse().ok().filter(|number| (1..=500).contains(number));
+    all.callers = number.ok_or("expected 1 to 500")?;
+    Ok(())
+}
+
+/// Reads what DHAT follows.
+pub(super) fn mode(_all: &mut Settings, value: &str) -> Result<(), String> {
+    match value {
+        "heap" => Ok(()),
+        _ => Err("expected heap: copies and events are not followed".into()),
+    }
 }
 
 /// Reads a version such as `3.26.0`.

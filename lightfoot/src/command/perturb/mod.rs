@@ -1,8 +1,11 @@
 //! `lightfoot perturb`: decides whether instrumentation disturbed the program, with a verdict and a
 //! sentence for every pair of metrics.
 
+mod page;
+mod text;
+
 use super::trace_file::{band, read};
-use crate::cli::{FailOn, Format, Perturb};
+use crate::cli::{FailOn, Perturb, PerturbFormat as Format};
 use anyhow::{Context, Result};
 use measure::perturb::{perturb, Comparison, Kind, Options, Report, Scope, Side, Verdict};
 use measure::trace::Trace;
@@ -63,7 +66,8 @@ pub(super) fn run(options: &Perturb) -> Result<u8> {
             report.notes.iter().for_each(|note| present::tell!("lightfoot: {note}"));
             csv(&report)
         }
-        Format::Text => printable_lines(&text(&report)),
+        Format::Text => printable_lines(&text::text(&report)),
+        Format::Html => page::page(&report, &map(&report)),
     };
     match &options.output {
         Some(path) => replace(path, shown).with_context(|| format!("cannot write {}", path.display()))?,
@@ -75,31 +79,6 @@ pub(super) fn run(options: &Perturb) -> Result<u8> {
         Some(FailOn::CannotTell) => report.verdict() != Verdict::Undisturbed,
     };
     Ok(if failed { NEGATIVE } else { 0 })
-}
-
-/// The report as text.
-fn text(report: &Report) -> String {
-    let [baselines, runs] = report.samples;
-    let mut out = format!("{}: {baselines} baselines, {runs} runs", report.verdict().words());
-    if let Some(added) = report.added_instructions {
-        let _ = write!(out, ", instructions {:+.3} %", 100.0 * added);
-    }
-    let _ = writeln!(out, "; no inner p below {:.4} is possible", report.smallest_p);
-    for (kind, title) in [
-        (Kind::Inner, "\nInner: two metrics within a run"),
-        (Kind::Outer, "\nOuter: a metric with itself, runs aligned with baselines"),
-    ] {
-        let mut of_kind = report.comparisons.iter().filter(|comparison| comparison.kind == kind).peekable();
-        if of_kind.peek().is_some() {
-            let _ = writeln!(out, "{title}");
-        }
-        of_kind.for_each(|comparison| out += &format!("  {}\n", comparison.sentence));
-    }
-    if !report.notes.is_empty() {
-        out += "\n";
-    }
-    report.notes.iter().for_each(|note| out += &format!("note: {note}\n"));
-    out
 }
 
 fn csv(report: &Report) -> String {

@@ -1,0 +1,303 @@
+//! The heap while the program runs: reads records, and keeps blocks and places.
+
+use crate::allocator::Function;
+use crate::live::{Block, LiveBlocks, NO_COUNTS};
+use crate::sites::Sites;
+use crate::thread::{Entered, Thread};
+use crate::word;
+use event::{masked_reference, Access, Groups, Record, RecordKind, StateLayout, Step, SIZES};
+use std::collections::HashMap;
+use symbol::ByNumber;
+
+/// Bytes of a page, to which `pvalloc` rounds.
+const PAGE_BYTES: u64 = 4096;
+
+/// What a record adds to its block.
+#[derive(Clone, Copy)]
+struct Accessed {
+    size_bytes: u32,
+    read_bytes: u32,
+    written_bytes: u32,
+    /// Accesses; 0 for a record of another kind.
+    times: u8,
+}
+
+impl Accessed {
+    const NONE: Accessed = Accessed { size_bytes: 0, read_bytes: 0, written_bytes: 0, times: 0 };
+
+    const fn new(size_bytes: u32, access: Access) -> Accessed {
+        let of = Accessed { size_bytes, times: 1, ..Accessed::NONE };
+        match access {
+            Access::Load => Accessed { read_bytes: size_bytes, ..of },
+            Access::Store => Accessed { written_bytes: size_bytes, ..of },
+            Access::Prefetch => Accessed::NONE,
+        }
+    }
+}
+
+/// What plain records add, by the low byte of their `what`. One path for loads and stores, because
+/// their order is as good as random.
+const PLAIN: [Accessed; 256] = {
+    let mut all = [Accessed::NONE; 256];
+    let mut size = 0;
+    while size < SIZES.len() {
+        let bytes = SIZES[size];
+        if bytes > 0 {
+            all[(RecordKind::Load as usize) << 4 | size] = Accessed::new(bytes, Access::Load);
+            all[(RecordKind::Store as usize) << 4 | size] = Accessed::new(bytes, Access::Store);
+            let both = Accessed { size_bytes: bytes, read_bytes: bytes, written_bytes: bytes, times: 2 };
+            all[(RecordKind::Modify as usize) << 4 | size] = both;
+        }
+        size += 1;
+    }
+    all
+};
+
+/// The heap.
+pub(crate) struct Heap {
+    frames_max: usize,
+    live: LiveBlocks,
+    pub(crate) sites: Sites,
+    threads: HashMap<u32, (Thread, Groups)>,
+    /// Instructions of all threads.
+    now: u64,
+    layout: StateLayout,
+    /// By address: ends of blocks whose beginnings come later, because another thread recorded them;
+    /// negative for blocks that began although the end of the one before them comes later.
+    unmatched: ByNumber<u64, i64>,
+    /// Allocations whose result was not seen.
+    pub(crate) lost: u64,
+}
+
+impl Heap {
+    pub(crate) fn new(frames_max: usize) -> Heap {
+        Heap {
+            frames_max,
+            live: LiveBlocks::new(),
+            sites: Sites::new(),
+            threads: HashMap::new(),
+            now: 0,
+            layout: StateLayout::default(),
+            unmatched: ByNumber::default(),
+            lost: 0,
+        }
+    }
+
+    /// Reads records of a thread.
+    pub(crate) fn records(&mut self, number: u32, records: &[Record]) {
+        const TOOL: u8 = RecordKind::Tool as u8;
+        let (mut thread, mut groups) = self.threads.remove(&number).unwrap_or_default();
+        let mut at = 0;
+        while let Some(record) = records.get(at) {
+            let plain = PLAIN[usize::from(record.what as u8)];
+            at += 1;
+            if plain.times > 0 {
+                // What allocating functions do themselves counts for no block.
+                if thread.inside.is_none() {
+                    self.accessed(record.address, &plain);
+                }
+            } else if record.what as u8 >> 4 == TOOL {
+                self.event(&mut thread, record.extra, record.address);
+            } else {
+                at += self.complex(&thread, &mut groups, &records[at - 1..]) - 1;
+            }
+        }
+        self.threads.insert(number, (thread, groups));
+    }
+
+    /// Reads the first of `records`, which belongs to a complex reference, or all of that reference
+    /// if it is a masked access; returns how many were read.
+    fn complex(&mut self, thread: &Thread, groups: &mut Groups, records: &[Record]) -> usize {
+        let is_counted = thread.inside.is_none();
+        if let Some((shape, [base, mask])) = groups.masked(records) {
+            if let Some((address, size_bytes, access)) =
+                masked_reference(shape, base, mask).filter(|_| is_counted)
+            {
+                self.accessed(address, &Accessed::new(size_bytes, access));
+            }
+            return 2;
+        }
+        if let Step::Whole(_, complex) = groups.push(&records[0]) {
+            let layout = self.layout;
+            if is_counted {
+                complex.references(&layout, |address, size_bytes, access| {
+                    self.accessed(address, &Accessed::new(size_bytes, access));
+                });
+            }
+        }
+        1
+    }
+
+    /// Counts an access.
+    #[inline(always)]
+    fn accessed(&mut self, address: u64, access: &Accessed) {
+        let Some(number) = self.live.find(address) else { return };
+        let block = self.live.block(number);
+        block.read_bytes += u64::from(access.read_bytes);
+        block.written_bytes += u64::from(access.written_bytes);
+        if block.counts != NO_COUNTS {
+            let offset = address - block.address;
+            let end = (offset + u64::from(access.size_bytes)).min(block.size_bytes);
+            self.sites.accessed(block.counts, offset..end, access.times.into());
+        }
+    }
+
+    /// Follows an event of a thread.
+    #[inline(always)]
+    fn event(&mut self, thread: &mut Thread, tag: u32, value: u64) {
+        let (kind, number) = word::of_tag(tag);
+        match kind {
+            word::CALL => thread.calls(value, number),
+            word::BACK => thread.returned_below(value),
+            word::LEAVE | word::PLACE => thread.first_word = value,
+            word::RESULT => {
+                if let Some(left) = thread.leaves(thread.first_word) {
+                    self.left(&left, value);
+                }
+            }
+            word::STORED => thread.stores(thread.first_word, value),
+            word::ENTER => {
+                if let Some(function) = Function::of_number(number) {
+                    thread.enters(function, value);
+                }
+            }
+            word::FIRST | word::SECOND | word::THIRD => {
+                if let Some(entering) = &mut thread.entering {
+                    entering.arguments[(kind - word::FIRST) as usize] = value;
+                }
+            }
+            word::NOW => self.entered(thread, value),
+            _ => {}
+        }
+    }
+
+    /// Begins an allocating function, of which all arguments are known.
+    #[inline(never)]
+    fn entered(&mut self, thread: &mut Thread, instructions: u64) {
+        // A context that another thread had before begins with that thread's sum.
+        self.now += instructions.saturating_sub(thread.last_instructions);
+        thread.last_instructions = instructions;
+        let Some(mut entered) = thread.entering.take() else { return };
+        if thread.is_nested(&entered) {
+            return;
+        }
+        match entered.function {
+            Function::Free => self.free(entered.arguments[0]),
+            _ => entered.site = self.sites.number(thread.stack_of(&entered, self.frames_max)),
+        }
+        thread.inside = Some(entered);
+    }
+
+    /// Ends an allocating function, which returns `result`.
+    fn left(&mut self, left: &Entered, result: u64) {
+        let [first, second, third] = left.arguments;
+        let (address, size_bytes) = match left.function {
+            Function::Free => return,
+            Function::Resize if first != 0 => return self.resized(left, result),
+            Function::Resize | Function::AllocateAligned => (result, second),
+            Function::Allocate => (result, first),
+            Function::AllocateArray => (result, first.saturating_mul(second)),
+            Function::AllocatePages => (result, first.div_ceil(PAGE_BYTES).saturating_mul(PAGE_BYTES)),
+            Function::AllocateAt if result as u32 == 0 => (left.stored, third),
+            Function::AllocateAt => return,
+        };
+        if address == 0 {
+            self.lost += u64::from(left.function == Function::AllocateAt);
+            return;
+        }
+        self.born(left.site, address, size_bytes.max(1));
+    }
+
+    /// A block begins to live.
+    fn born(&mut self, site: u32, address: u64, size_bytes: u64) {
+        // Where there is one thread, the block before was freed by a function without a symbol.
+        if self.end(address) {
+            self.balance(address, -1);
+        }
+        let counts = self.sites.born(site, size_bytes, self.now);
+        let born = self.now;
+        self.live.insert(Block { address, size_bytes, site, counts, born, ..Block::default() });
+        if self.unmatched.get(&address).is_some_and(|&ends| ends > 0) {
+            self.end(address);
+            self.balance(address, -1);
+        }
+    }
+
+    /// The block at an address is freed.
+    fn free(&mut self, address: u64) {
+        if self.unmatched.get(&address).is_some_and(|&ends| ends < 0) || !self.end(address) {
+            self.balance(address, 1);
+        }
+    }
+
+    /// Ends the life of the block at an address, if there is one.
+    fn end(&mut self, address: u64) -> bool {
+        let Some(block) = self.live.remove(address) else { return false };
+        self.sites.freed(block.site, block.size_bytes);
+        self.sites.retired(&block, self.now);
+        true
+    }
+
+    /// Notes an end of a block without its beginning, or that one was found. Records of one thread
+    /// are in order, so that only several threads need it.
+    fn balance(&mut self, address: u64, more: i64) {
+        if address == 0 || self.threads.is_empty() {
+            return;
+        }
+        let ends = self.unmatched.entry(address).or_default();
+        *ends += more;
+        if *ends == 0 {
+            self.unmatched.remove(&address);
+        }
+    }
+
+    /// A block was resized and lies at `result`; it stays a block of the place that allocated it.
+    fn resized(&mut self, left: &Entered, result: u64) {
+        let [old_address, size_bytes, _] = left.arguments;
+        if size_bytes == 0 {
+            return self.free(old_address);
+        }
+        if result == 0 {
+            return;
+        }
+        let Some(number) = self.live.beginning(old_address) else {
+            self.balance(old_address, 1);
+            return self.born(left.site, result, size_bytes);
+        };
+        // What was kept counts as read and written, whether or not it was copied.
+        let block = self.live.block(number);
+        let old = block.size_bytes;
+        let kept = old.min(size_bytes);
+        block.read_bytes += kept;
+        block.written_bytes += kept;
+        block.counts = NO_COUNTS;
+        let site = block.site;
+        self.live.place(number, result, size_bytes);
+        self.sites.resized(site, (old, size_bytes), self.now);
+    }
+
+    /// Addresses at which ends or beginnings of blocks are missing.
+    #[cfg(test)]
+    pub(crate) fn unmatched(&self) -> usize {
+        self.unmatched.len()
+    }
+
+    /// The program executes another one: all memory is gone.
+    pub(crate) fn executes(&mut self) {
+        self.threads.clear();
+        self.unmatched.clear();
+        for block in self.live.clear() {
+            self.sites.freed(block.site, block.size_bytes);
+            self.sites.retired(&block, self.now);
+        }
+    }
+
+    /// The program has ended after this many instructions of all threads.
+    pub(crate) fn ended(&mut self, instructions: u64) {
+        self.sites.ended();
+        self.now = self.now.max(instructions);
+        for block in self.live.clear() {
+            self.sites.retired(&block, self.now);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The heap of a program: every block by the place that allocated it.
+//!
+//! **The idea.** The engine stops for nothing. Generated code records the stack pointer before each
+//! call, arguments and results of allocating functions, and the references that can touch memory
+//! that was allocated. A thread of the host reads these records while the program runs on. It keeps
+//! a shadow stack for each thread (`thread`), the blocks that live (`live`), and sums for each
+//! place that allocates (`sites`).
+//!
+//! Numbers are those of DHAT, Valgrind's tool: sizes are those that the program asked for, no bytes
+//! count as one; a resized block counts again with its new size and stays a block of the place that
+//! allocated it first; of several equal peaks the last one counts. **Leaves out** what the kernel
+//! reads and writes in blocks, and programs that the program starts. Source: the manual of DHAT.
+//!
+//! ```
+//! use lightfoot_heap::HeapTool;
+//! use instrument::tool::run_tool;
+//! use instrument::{Command, Options};
+//!
+//! let mut tool = HeapTool::new(8);
+//! let command = Command { program: "/bin/true".into(), arguments: vec![] };
+//! run_tool(&command, &Options::default(), &mut tool)?;
+//! let heap = tool.into_profile().expect("it has run");
+//! assert!(heap.all.total.bytes >= heap.all.most.bytes);
+//! # Ok::<(), instrument::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod allocator;
+mod ask;
+mod heap;
+mod live;
+mod sites;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod word;
+
+pub use sites::{Amount, Site};
+
+use ask::{Asker, Known, SharedKnown};
+use event::Stream;
+use heap::Heap;
+use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
+use instrument::{ComplexCounts, Module};
+use std::sync::PoisonError;
+
+/// An instruction that calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Index into [`HeapProfile::modules`].
+    pub module: u32,
+    /// Its address in the program that ran.
+    pub address: u64,
+}
+
+/// The heap of a program that has ended.
+#[derive(Clone, Debug, Default)]
+pub struct HeapProfile {
+    /// Sums over all places; its stack is empty.
+    pub all: Site,
+    /// The places that allocated.
+    pub sites: Vec<Site>,
+    /// The calls of their stacks.
+    pub calls: Vec<Call>,
+    /// The modules in which calls lie.
+    pub modules: Vec<Module>,
+    /// Instructions of all threads at the peak.
+    pub peak_at: u64,
+    /// Instructions of all threads at the end.
+    pub instructions: u64,
+    /// Allocations of which it was not seen where the block lies.
+    pub lost: u64,
+    /// Whether any module had an allocating function that is known.
+    pub has_allocator: bool,
+}
+
+/// The tool that follows a program's heap.
+pub struct HeapTool {
+    known: SharedKnown,
+    heap: Option<Heap>,
+    profile: Option<HeapProfile>,
+    is_started: bool,
+}
+
+impl HeapTool {
+    /// A tool that tells places apart by this many calls.
+    pub fn new(frames_max: usize) -> HeapTool {
+        HeapTool {
+            known: SharedKnown::default(),
+            heap: Some(Heap::new(frames_max)),
+            profile: None,
+            is_started: false,
+        }
+    }
+
+    /// The profile of the program, if it has run.
+    pub fn into_profile(self) -> Option<HeapProfile> {
+        self.profile
+    }
+}
+
+impl Tool for HeapTool {
+    fn stream(&self) -> Stream {
+        Stream::Allocated
+    }
+
+    fn sums(&self) -> Sums {
+        Sums::Instructions
+    }
+
+    fn complex_counts(&self) -> ComplexCounts {
+        ComplexCounts::ByObserver
+    }
+
+    fn instrumenter(&mut self) -> Instrumenter {
+        let mut asker = Asker::new(self.known.clone());
+        Box::new(move |block, requests| asker.ask(block, requests))
+    }
+
+    fn start(&mut self, _program: &Program) {
+        let executes = std::mem::replace(&mut self.is_started, true);
+        self.heap.iter_mut().filter(|_| executes).for_each(Heap::executes);
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) {
+        if let Some(heap) = &mut self.heap {
+            heap.records(batch.thread(), batch.raw());
+        }
+    }
+
+    fn finish(&mut self, summary: &Summary<'_>) -> std::io::Result<Report> {
+        let Some(mut heap) = self.heap.take() else { return Ok(Report::default()) };
+        let instructions = summary.outcome().profile.instructions_retired();
+        heap.ended(instructions);
+        let Known { calls, modules, has_allocator } =
+            std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
+        let (all, peak_at, lost) = (heap.sites.all.clone(), heap.sites.peak_at, heap.lost);
+        let report = Report::totals([
+            ("bytes allocated", all.total.bytes),
+            ("blocks allocated", all.total.blocks),
+            ("bytes at the peak", all.most.bytes),
+            ("bytes at the end", all.at_end.bytes),
+        ]);
+        let sites = heap.sites.finish();
+        let profile = HeapProfile { all, sites, calls, modules, peak_at, instructions, lost, has_allocator };
+        self.profile = Some(profile);
+        Ok(report)
+    }
+}

@@ -1,0 +1,215 @@
+//! The blocks that live, found by any address within them.
+//!
+//! Memory is divided into pages, and a page into granules of eight bytes. A granule has the number
+//! of the block that lies there; a page that lies in one block alone has that block's number and no
+//! granules. A look-up takes three loads. A block that is freed is not removed: its number finds
+//! nothing any more, because the address must lie in the block that has the number.
+//!
+//! **Leaves out** blocks that begin at no multiple of eight bytes and share a granule, of which the
+//! later one is found.
+
+const PAGE_BITS: u32 = 12;
+const PAGE_BYTES: u64 = 1 << PAGE_BITS;
+const GRANULE_BITS: u32 = 3;
+const GRANULES: usize = 1 << (PAGE_BITS - GRANULE_BITS);
+/// Pages of a leaf of the table.
+const LEAF_BITS: u32 = 15;
+/// User addresses have 47 bits.
+const ROOT_BITS: u32 = 47 - PAGE_BITS - LEAF_BITS;
+/// In the entry of a page: the rest is the number of a block, not of granules.
+const WHOLE: u32 = 1 << 31;
+
+/// A block that lives. It fills a line of the cache, so that an access of it takes one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(align(64))]
+pub(crate) struct Block {
+    pub(crate) address: u64,
+    pub(crate) size_bytes: u64,
+    /// The place that allocated it.
+    pub(crate) site: u32,
+    /// Offset of its counts of accesses by byte; [`NO_COUNTS`] without any.
+    pub(crate) counts: u32,
+    /// When it was allocated.
+    pub(crate) born: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) written_bytes: u64,
+}
+
+/// No counts of accesses by byte.
+pub(crate) const NO_COUNTS: u32 = u32::MAX;
+
+/// The blocks that live.
+pub(crate) struct LiveBlocks {
+    /// Leaves of the table of pages; 0 is none.
+    root: Vec<u32>,
+    /// Entries of pages, leaf by leaf; 0 is a page without blocks.
+    leaves: Vec<u32>,
+    /// Granules of pages; the first page's are not used.
+    granules: Vec<[u32; GRANULES]>,
+    /// Blocks by number, from 1; size 0 is none.
+    blocks: Vec<Block>,
+    free: Vec<u32>,
+}
+
+impl LiveBlocks {
+    pub(crate) fn new() -> LiveBlocks {
+        LiveBlocks {
+            root: vec![0; 1 << ROOT_BITS],
+            leaves: vec![0; 1 << LEAF_BITS],
+            granules: vec![[0; GRANULES]],
+            blocks: vec![Block::default()],
+            free: Vec::new(),
+        }
+    }
+
+    /// The number of the block around an address; `None` if no block lives there.
+    #[inline(always)]
+    pub(crate) fn find(&self, address: u64) -> Option<u32> {
+        let page = address >> PAGE_BITS;
+        let leaf = *self.root.get((page >> LEAF_BITS) as usize)?;
+        let entry = self.leaves[leaf as usize + (page as usize & ((1 << LEAF_BITS) - 1))];
+        if entry == 0 {
+            return None;
+        }
+        let number = match entry & WHOLE {
+            0 => self.granules[entry as usize][(address >> GRANULE_BITS) as usize % GRANULES],
+            _ => entry & !WHOLE,
+        };
+        let block = &self.blocks[number as usize];
+        (address.wrapping_sub(block.address) < block.size_bytes).then_some(number)
+    }
+
+    /// The block with this number.
+    #[inline(always)]
+    pub(crate) fn block(&mut self, number: u32) -> &mut Block {
+        &mut self.blocks[number as usize]
+    }
+
+    /// Adds a block of at least one byte; returns its number.
+    pub(crate) fn insert(&mut self, block: Block) -> u32 {
+        let number = self.free.pop().unwrap_or(self.blocks.len() as u32);
+        if number as usize == self.blocks.len() {
+            self.blocks.push(block);
+        } else {
+            self.blocks[number as usize] = block;
+        }
+        self.enter(number, block.address, block.address.saturating_add(block.size_bytes));
+        number
+    }
+
+    /// Removes the block that begins at an address.
+    pub(crate) fn remove(&mut self, address: u64) -> Option<Block> {
+        let number = self.beginning(address)?;
+        self.free.push(number);
+        Some(std::mem::take(self.block(number)))
+    }
+
+    /// The number of the block that begins at an address.
+    pub(crate) fn beginning(&self, address: u64) -> Option<u32> {
+        self.find(address).filter(|&number| self.blocks[number as usize].address == address)
+    }
+
+    /// Moves a block to other bytes.
+    pub(crate) fn place(&mut self, number: u32, address: u64, size_bytes: u64) {
+        let block = self.block(number);
+        (block.address, block.size_bytes) = (address, size_bytes);
+        self.enter(number, address, address.saturating_add(size_bytes));
+    }
+
+    /// Removes all blocks, and returns them.
+    pub(crate) fn clear(&mut self) -> Vec<Block> {
+        let living = std::mem::replace(self, LiveBlocks::new()).blocks;
+        living.into_iter().filter(|block| block.size_bytes > 0).collect()
+    }
+
+    /// Writes the number of a block to the pages and granules of its bytes.
+    fn enter(&mut self, number: u32, start: u64, end: u64) {
+        let mut at = start;
+        while at < end {
+            let page = at & !(PAGE_BYTES - 1);
+            let behind = page.saturating_add(PAGE_BYTES);
+            let Some(entry) = self.entry(page >> PAGE_BITS) else { return };
+            if at == page && end >= behind {
+                self.leaves[entry] = WHOLE | number;
+            } else {
+                let granules = self.granules_of(entry);
+                let first = (at - page) as usize >> GRANULE_BITS;
+                let last = (end.min(behind) - 1 - page) as usize >> GRANULE_BITS;
+                self.granules[granules][first..=last].fill(number);
+            }
+            at = behind;
+        }
+    }
+
+    /// The index in `leaves` of the entry of a page; `None` for no address of a program.
+    fn entry(&mut self, page: u64) -> Option<usize> {
+        let leaf = self.root.get_mut((page >> LEAF_BITS) as usize)?;
+        if *leaf == 0 {
+            *leaf = self.leaves.len() as u32;
+            self.leaves.resize(self.leaves.len() + (1 << LEAF_BITS), 0);
+        }
+        Some(*leaf as usize + (page as usize & ((1 << LEAF_BITS) - 1)))
+    }
+
+    /// The index of the granules of the page with this entry, which gets some if it has none. A
+    /// page that lay in one block keeps that block in all of its granules.
+    fn granules_of(&mut self, entry: usize) -> usize {
+        let known = self.leaves[entry];
+        if known != 0 && known & WHOLE == 0 {
+            return known as usize;
+        }
+        let granules = self.granules.len();
+        self.granules.push([known & !WHOLE; GRANULES]);
+        self.leaves[entry] = granules as u32;
+        granules
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn any_address_finds_the_block_that_a_sorted_list_finds(
+            steps in prop::collection::vec((0u64..2048, 1u64..20_000, any::<bool>()), 1..200),
+        ) {
+            let mut live = LiveBlocks::new();
+            // Address to (size, site).
+            let mut naive: BTreeMap<u64, (u64, u32)> = BTreeMap::new();
+            for (site, (place, size_bytes, frees)) in steps.into_iter().enumerate() {
+                let address = 0x5555_0000_0000 + place * 64;
+                if frees {
+                    let removed = live.remove(address).map(|block| block.size_bytes);
+                    prop_assert_eq!(removed, naive.remove(&address).map(|block| block.0));
+                    continue;
+                }
+                let size_bytes = if site % 3 == 0 { size_bytes } else { size_bytes % 300 + 1 };
+                let overlaps = naive.range(..address + size_bytes).next_back();
+                if overlaps.is_some_and(|(start, (size, _))| start + size > address) {
+                    continue;
+                }
+                live.insert(Block { address, size_bytes, site: site as u32, ..Block::default() });
+                naive.insert(address, (size_bytes, site as u32));
+                for asked in (0x5555_0000_0000 - 64..0x5555_0003_0000u64).step_by(509) {
+                    let expected = naive.range(..=asked).next_back();
+                    let expected = expected.filter(|(start, (size, _))| asked - **start < *size);
+                    let found = live.find(asked).map(|number| live.block(number).site);
+                    prop_assert_eq!(found, expected.map(|(_, (_, site))| *site));
+                }
+            }
+            let left: Vec<u32> = live.clear().iter().map(|block| block.site).collect();
+            prop_assert_eq!(left.len(), naive.len());
+        }
+    }
+
+    #[test]
+    fn no_address_of_a_program_is_asked_without_harm() {
+        let mut live = LiveBlocks::new();
+        assert_eq!(live.find(u64::MAX), None);
+        live.insert(Block { address: u64::MAX - 8, size_bytes: 8, ..Block::default() });
+        assert_eq!(live.find(u64::MAX - 4), None);
+    }
+}

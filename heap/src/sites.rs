@@ -1,0 +1,263 @@
+//! The places that allocate, and what became of their blocks.
+//!
+//! The peak needs what each place had then. It is taken before memory becomes less, and only of
+//! places that have changed since the last time, so that a heap that grows and shrinks in turns
+//! costs no pass over all places each time.
+
+use symbol::ByNumber;
+
+/// Blocks of more bytes have no counts of accesses by byte.
+pub(crate) const COUNTED_BYTES_MAX: u64 = 1024;
+
+/// Bytes, and the blocks in which they lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Bytes, as the program asked for them; a block of no bytes counts one.
+    pub bytes: u64,
+    /// Blocks.
+    pub blocks: u64,
+}
+
+/// What became of the blocks of a place that allocates, or of all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// The calls that led to the allocation, the innermost first, as numbers of
+    /// [`HeapProfile::calls`](crate::HeapProfile::calls).
+    pub stack: Vec<u32>,
+    /// All that was allocated; a block that was resized counts again with its new size.
+    pub total: Amount,
+    /// At the most that the place had at a time.
+    pub most: Amount,
+    /// At the time at which the program had most.
+    pub at_peak: Amount,
+    /// At the end.
+    pub at_end: Amount,
+    /// Sum of the lives of all blocks, in instructions of all threads.
+    pub lifetimes: u64,
+    /// Bytes that were read in blocks.
+    pub read_bytes: u64,
+    /// Bytes that were written in blocks.
+    pub written_bytes: u64,
+    /// Blocks that were freed, or lived at the end, without one access.
+    pub untouched: u64,
+    /// Accesses of each byte, over all blocks; empty unless all had one size of at most 1024 bytes.
+    pub accesses: Vec<u32>,
+}
+
+/// A hash of a stack, whose numbers nobody chooses.
+fn hash(stack: &[u32]) -> u64 {
+    let mix =
+        |hash: u64, &call: &u32| (hash ^ u64::from(call)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
+    stack.iter().fold(stack.len() as u64, mix)
+}
+
+/// What the blocks of a place have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sizes {
+    Unknown,
+    Equal(u64),
+    Different,
+}
+
+/// A place, and what changes while the program runs.
+struct Running {
+    site: Site,
+    now: Amount,
+    sizes: Sizes,
+    /// Whether `now` has changed since the last peak was noted.
+    is_changed: bool,
+}
+
+/// All places.
+pub(crate) struct Sites {
+    /// Places by a hash of their stacks; of several with one hash, the later ones follow it.
+    numbers: ByNumber<u64, u32>,
+    running: Vec<Running>,
+    /// Places whose amounts have changed since the last peak was noted.
+    changed: Vec<u32>,
+    /// Accesses by byte, of all places that have them: each number is the difference to the byte
+    /// before, so that an access changes two of them, however long it is.
+    counts: Vec<u32>,
+    counts_of: Vec<u32>,
+    pub(crate) all: Site,
+    now: Amount,
+    /// When the program had most.
+    pub(crate) peak_at: u64,
+}
+
+impl Sites {
+    pub(crate) fn new() -> Sites {
+        Sites {
+            numbers: ByNumber::default(),
+            running: Vec::new(),
+            changed: Vec::new(),
+            counts: Vec::new(),
+            counts_of: Vec::new(),
+            all: Site::default(),
+            now: Amount::default(),
+            peak_at: 0,
+        }
+    }
+
+    /// The number of the place with this stack.
+    pub(crate) fn number(&mut self, stack: &[u32]) -> u32 {
+        let mut hash = hash(stack);
+        while let Some(&known) = self.numbers.get(&hash) {
+            if self.running[known as usize].site.stack == stack {
+                return known;
+            }
+            hash = hash.wrapping_add(1);
+        }
+        let number = self.running.len() as u32;
+        self.numbers.insert(hash, number);
+        let site = Site { stack: stack.to_vec(), ..Site::default() };
+        self.running.push(Running { site, now: Amount::default(), sizes: Sizes::Unknown, is_changed: false });
+        self.counts_of.push(super::live::NO_COUNTS);
+        number
+    }
+
+    /// A block of a place begins to live; returns where its accesses are counted by byte.
+    pub(crate) fn born(&mut self, site: u32, size_bytes: u64, now: u64) -> u32 {
+        self.change(site);
+        let place = &mut self.running[site as usize];
+        place.now.bytes += size_bytes;
+        place.now.blocks += 1;
+        self.now.bytes += size_bytes;
+        self.now.blocks += 1;
+        self.allocated(site, size_bytes, now);
+        self.note_size(site, size_bytes)
+    }
+
+    /// A block of a place gets another size.
+    pub(crate) fn resized(&mut self, site: u32, (old, new): (u64, u64), now: u64) {
+        if new < old {
+            self.note_peak();
+        }
+        self.change(site);
+        let place = &mut self.running[site as usize];
+        place.now.bytes = place.now.bytes + new - old;
+        place.sizes = Sizes::Different;
+        self.now.bytes = self.now.bytes + new - old;
+        self.allocated(site, new, now);
+    }
+
+    /// A block of a place is freed.
+    pub(crate) fn freed(&mut self, site: u32, size_bytes: u64) {
+        self.note_peak();
+        self.change(site);
+        let place = &mut self.running[site as usize];
+        for amount in [&mut place.now, &mut self.now] {
+            amount.bytes -= size_bytes;
+            amount.blocks -= 1;
+        }
+    }
+
+    /// Adds what became of a block: the accesses to it and its life.
+    pub(crate) fn retired(&mut self, block: &super::live::Block, now: u64) {
+        let place = &mut self.running[block.site as usize].site;
+        let untouched = u64::from(block.read_bytes + block.written_bytes == 0);
+        for site in [place, &mut self.all] {
+            site.lifetimes += now.saturating_sub(block.born);
+            site.read_bytes += block.read_bytes;
+            site.written_bytes += block.written_bytes;
+            site.untouched += untouched;
+        }
+    }
+
+    /// Counts accesses by byte: these bytes of a block whose counts begin at `counts`, so often.
+    #[inline(always)]
+    pub(crate) fn accessed(&mut self, counts: u32, bytes: std::ops::Range<u64>, times: u32) {
+        for (at, change) in [(bytes.start, times), (bytes.end, times.wrapping_neg())] {
+            if let Some(count) = self.counts.get_mut((u64::from(counts) + at) as usize) {
+                *count = count.wrapping_add(change);
+            }
+        }
+    }
+
+    /// Notes what is left when the program ends.
+    pub(crate) fn ended(&mut self) {
+        self.note_peak();
+        for place in &mut self.running {
+            place.site.at_end = place.now;
+        }
+        self.all.at_end = self.now;
+    }
+
+    /// What became of all places.
+    pub(crate) fn finish(self) -> Vec<Site> {
+        let Sites { running, counts, counts_of, .. } = self;
+        let finish = |(place, offset): (Running, u32)| {
+            let mut site = place.site;
+            if let (Sizes::Equal(size_bytes), true) = (place.sizes, offset != super::live::NO_COUNTS) {
+                let mut sum = 0u32;
+                let changes = counts[offset as usize..][..size_bytes as usize].iter();
+                site.accesses = changes
+                    .map(|change| {
+                        sum = sum.wrapping_add(*change);
+                        sum
+                    })
+                    .collect();
+            }
+            site
+        };
+        running.into_iter().zip(counts_of).map(finish).collect()
+    }
+
+    fn change(&mut self, site: u32) {
+        let place = &mut self.running[site as usize];
+        if !std::mem::replace(&mut place.is_changed, true) {
+            self.changed.push(site);
+        }
+    }
+
+    /// Counts an allocation of a place, whose amounts have changed already.
+    fn allocated(&mut self, site: u32, size_bytes: u64, now: u64) {
+        let place = &mut self.running[site as usize];
+        for site in [&mut place.site, &mut self.all] {
+            site.total.bytes += size_bytes;
+            site.total.blocks += 1;
+        }
+        if place.now.bytes >= place.site.most.bytes {
+            place.site.most = place.now;
+        }
+        // Of several equal peaks the last one counts.
+        if self.now.bytes >= self.all.most.bytes {
+            self.all.most = self.now;
+            self.peak_at = now;
+        }
+    }
+
+    /// Notes what each place has if the program has never had more. To be called before memory
+    /// becomes less.
+    fn note_peak(&mut self) {
+        if self.now.bytes != self.all.most.bytes {
+            return;
+        }
+        for site in self.changed.drain(..) {
+            let place = &mut self.running[site as usize];
+            place.is_changed = false;
+            place.site.at_peak = place.now;
+        }
+        self.all.at_peak = self.all.most;
+    }
+
+    /// Notes the size of a new block; returns where its accesses are counted by byte.
+    fn note_size(&mut self, site: u32, size_bytes: u64) -> u32 {
+        let place = &mut self.running[site as usize];
+        match place.sizes {
+            Sizes::Equal(known) if known == size_bytes => return self.counts_of[site as usize],
+            Sizes::Unknown => place.sizes = Sizes::Equal(size_bytes),
+            _ => {
+                place.sizes = Sizes::Different;
+                return super::live::NO_COUNTS;
+            }
+        }
+        if size_bytes > COUNTED_BYTES_MAX || self.counts.len() as u64 + size_bytes >= u64::from(u32::MAX) {
+            return super::live::NO_COUNTS;
+        }
+        let offset = self.counts.len() as u32;
+        self.counts.resize(self.counts.len() + size_bytes as usize + 1, 0);
+        self.counts_of[site as usize] = offset;
+        offset
+    }
+}

@@ -1,0 +1,81 @@
+//! `lightfoot heap`: the blocks of a program by the place that allocated them.
+
+use crate::cli::{Heap, HeapFormat, HeapSort};
+use crate::report::heap::{HeapReport, Ran, SiteRow};
+use crate::run::engine::{self, exit_status};
+use anyhow::Result;
+use heap::{HeapProfile, HeapTool};
+use instrument::{Command, Options, Outcome};
+use present::exit;
+use present::output::Destination;
+use present::terminal::Page;
+
+/// Places that the text shows.
+const ROWS: usize = 10;
+
+pub(super) fn run(options: &Heap) -> Result<u8> {
+    let destination = Destination::new(options.output.as_deref())?;
+    let (program, arguments) =
+        options.program.split_first().unwrap_or_else(|| unreachable!("clap asks for it"));
+    let command = Command { program: program.clone(), arguments: arguments.to_vec() };
+    let mut tool = HeapTool::new(options.frames);
+    let (outcome, _) = engine::run_tool(&command, &Options::default(), &mut tool)?;
+    let mut report = report(&command, &outcome, tool);
+    report.sort_by(match options.sort {
+        HeapSort::Total => |site: &SiteRow| site.bytes,
+        HeapSort::Peak => |site: &SiteRow| site.peak_bytes,
+        HeapSort::Blocks => |site: &SiteRow| site.blocks,
+        HeapSort::Reads => |site: &SiteRow| site.read_bytes,
+        HeapSort::Writes => |site: &SiteRow| site.written_bytes,
+        HeapSort::Lifetime => SiteRow::life,
+    });
+    let rows =
+        |otherwise: usize| options.top.map_or(otherwise, |top| if top == 0 { usize::MAX } else { top });
+    let text = match options.format {
+        HeapFormat::Text => {
+            let page = if options.output.is_some() { Page::PLAIN } else { Page::of_stderr() };
+            report.text(rows(ROWS), &page)
+        }
+        HeapFormat::Csv => report.csv(rows(usize::MAX)),
+        HeapFormat::Json => {
+            report.sites.truncate(rows(usize::MAX));
+            report.json()
+        }
+        HeapFormat::Dhat => report.dhat(),
+    };
+    destination.write(text)?;
+    Ok(if outcome.interrupted { exit::INTERRUPTED } else { exit_status(outcome.exit) })
+}
+
+/// The report of a program that has run under the tool.
+pub(super) fn report(command: &Command, outcome: &Outcome, tool: HeapTool) -> HeapReport {
+    let heap = tool.into_profile().unwrap_or_default();
+    let words = std::iter::once(&command.program).chain(&command.arguments);
+    let ran = Ran {
+        command: words.map(|word| word.to_string_lossy().into_owned()).collect(),
+        pid: outcome.processes.first().map_or(0, |process| process.pid),
+        exit_status: exit_status(outcome.exit),
+        partial: outcome.interrupted,
+    };
+    let mut warnings = outcome.warnings.clone();
+    warnings.extend(doubts(&heap, &ran.command[0]));
+    HeapReport::new(ran, &heap, warnings)
+}
+
+/// What a user should know about the numbers.
+fn doubts(heap: &HeapProfile, program: &str) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if !heap.has_allocator {
+        doubts.push(format!(
+            "neither {program} nor its libraries have a function named malloc or operator new: link the C library \
+             dynamically, or keep the symbols of a static allocator (build without strip)"
+        ));
+    }
+    if heap.lost > 0 {
+        doubts.push(format!(
+            "{} allocations by posix_memalign are missing: their addresses were not seen; use aligned_alloc",
+            heap.lost
+        ));
+    }
+    doubts
+}

@@ -1,0 +1,60 @@
+//! DHAT: the heap of a program in its file and its log.
+//!
+//! **Leaves out** programs that the program starts, copies (`--mode=copy`) and events of a
+//! program's own (`--mode=ad-hoc`).
+
+use super::names::expanded;
+use super::requests::Requests;
+use super::settings::{Settings, Tool};
+use super::{end_as, files, log, one_line};
+use crate::command::heap;
+use crate::report::heap::HeapReport;
+use crate::run::engine;
+use ::heap::HeapTool;
+use anyhow::Result;
+use instrument::{Command, Options};
+use present::number::grouped;
+
+/// Runs a program under DHAT, and returns the exit status.
+///
+/// # Errors
+/// When the program cannot be run, or a file cannot be written.
+pub(super) fn run(all: &Settings, command: &Command) -> Result<u8> {
+    let options = Options { machine: all.machine, ..Options::default() };
+    // The allocating function is a frame of Valgrind's, and none of ours.
+    let mut tool = HeapTool::new(all.callers.saturating_sub(1).max(1));
+    let requests = Requests::new(Tool::Dhat, all);
+    let (outcome, _) = engine::run_marked_tool(command, &options, &mut tool, requests)?;
+    let mut report = heap::report(command, &outcome, tool);
+    if all.trace_children {
+        let why = "programs that it starts run without being followed: run them under DHAT themselves";
+        report.warnings.push(why.to_owned());
+    }
+    let named = all.dhat_file.as_deref().unwrap_or("dhat.out.%p");
+    let name = expanded(named, report.ran.pid, 1).map_err(anyhow::Error::msg)?;
+    files::put(&name, &report.dhat())?;
+    let entry = log::Entry {
+        pid: report.ran.pid,
+        parent: std::process::id(),
+        command: &one_line(&report.ran.command.join(" ")),
+        warnings: &report.warnings,
+        counted: None,
+        more: totals(&report),
+        number: 1,
+    };
+    log::write(&entry, (Tool::Dhat, all))?;
+    Ok(end_as(outcome.exit))
+}
+
+/// The lines of the log that readers of Valgrind's look for.
+fn totals(report: &HeapReport) -> Vec<String> {
+    let all = &report.total;
+    let amount = |bytes, blocks| format!("{} bytes in {} blocks", grouped(bytes), grouped(blocks));
+    vec![
+        format!("Total:     {}", amount(all.bytes, all.blocks)),
+        format!("At t-gmax: {}", amount(all.peak_bytes, all.peak_blocks)),
+        format!("At t-end:  {}", amount(all.end_bytes, all.end_blocks)),
+        format!("Reads:     {} bytes", grouped(all.read_bytes)),
+        format!("Writes:    {} bytes", grouped(all.written_bytes)),
+    ]
+}

@@ -1,0 +1,352 @@
+//! `lightfoot heap` and `lightfoot valgrind --tool=dhat`: programs whose blocks and accesses are
+//! known, and Valgrind's own DHAT where it is installed.
+
+mod bench;
+
+use bench::{compile, json, lightfoot, Bench, BINARY};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Nodes of the list.
+const NODES: u64 = 100;
+
+/// `make` allocates a list of `NODES` nodes of 24 bytes, and writes 16 bytes of each; `walk` reads
+/// these 16 bytes; `drop` reads 8 and frees the node. `grow` resizes a block of 10 bytes to 30 and
+/// to 20, and leaves it; `unused` allocates five blocks that nobody touches, one of them with no
+/// bytes, and leaves two.
+const LIST: &str = r#"
+#include <stdlib.h>
+struct node { struct node *volatile next; volatile long value; long never; };
+#define APART __attribute__((noinline, noclone))
+APART struct node *make(int count) {
+    struct node *list = 0;
+    for (int i = 0; i < count; i++) {
+        struct node *node = malloc(sizeof *node);
+        node->next = list;
+        node->value = i;
+        list = node;
+    }
+    return list;
+}
+APART long walk(struct node *list) {
+    long sum = 0;
+    while (list) { sum += list->value; list = list->next; }
+    return sum;
+}
+APART void drop(struct node *list) {
+    while (list) { struct node *next = list->next; free(list); list = next; }
+}
+char *kept[5];
+APART void grow(void) {
+    char *volatile block = malloc(10);
+    block = realloc(block, 30);
+    block = realloc(block, 20);
+    kept[0] = block;
+}
+APART void unused(void) {
+    void *at = 0;
+    kept[1] = calloc(3, 5);
+    kept[2] = aligned_alloc(64, 128);
+    if (posix_memalign(&at, 256, 1000)) abort();
+    kept[3] = malloc(0);
+    kept[4] = realloc(0, 40);
+    free(kept[1]); free(kept[2]); free(at);
+}
+int main(void) {
+    struct node *list = make(100);
+    long sum = walk(list);
+    drop(list);
+    grow();
+    unused();
+    return sum != 4950;
+}
+"#;
+
+/// The report of a program, and its places by the innermost function.
+struct Heap(Value);
+
+impl Heap {
+    fn of(bench: &Bench, program: &Path) -> Heap {
+        let ran =
+            lightfoot().within(bench.path()).args(["heap", "--format", "json", "--"]).arg(program).run();
+        ran.ends_with(0);
+        Heap(json(ran.said().as_bytes()))
+    }
+
+    /// Sums of a column over the places whose innermost frame is in a function.
+    fn sum(&self, function: &str, column: &str) -> u64 {
+        self.sites(function).iter().map(|site| site[column].as_u64().unwrap()).sum()
+    }
+
+    fn sites(&self, function: &str) -> Vec<&Value> {
+        let is_own = |site: &&Value| self.name(&site["stack"][0]) == function;
+        self.0["sites"].as_array().unwrap().iter().filter(is_own).collect()
+    }
+
+    fn name(&self, frame: &Value) -> &str {
+        let frame = frame.as_u64().unwrap() as usize;
+        self.0["frames"][frame]["function"].as_str().unwrap()
+    }
+}
+
+#[test]
+fn a_list_has_the_blocks_and_accesses_that_its_source_says() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "list", &["-O1", "-g"], LIST) else { return };
+    let heap = Heap::of(&bench, &program);
+    let list = |column| heap.sum("make", column);
+    assert_eq!((list("bytes"), list("blocks")), (24 * NODES, NODES));
+    assert_eq!((list("most_bytes"), list("peak_bytes"), list("end_bytes")), (24 * NODES, 24 * NODES, 0));
+    assert_eq!((list("written_bytes"), list("read_bytes")), (16 * NODES, (16 + 8) * NODES));
+    // Of each node `next` is written once and read twice, `value` written and read once.
+    let accesses = heap.sites("make")[0]["accesses"].as_array().unwrap();
+    let expected: Vec<u64> = [[3 * NODES; 8], [2 * NODES; 8], [0; 8]].concat();
+    assert_eq!(accesses.iter().map(|count| count.as_u64().unwrap()).collect::<Vec<_>>(), expected);
+    let stack: Vec<&str> =
+        heap.sites("make")[0]["stack"].as_array().unwrap().iter().map(|frame| heap.name(frame)).collect();
+    assert_eq!(stack, ["make", "main"]);
+    // A block that is resized counts again; what is kept counts as read and written.
+    let grown = |column| heap.sum("grow", column);
+    assert_eq!((grown("bytes"), grown("blocks")), (10 + 30 + 20, 3));
+    assert_eq!((grown("end_bytes"), grown("end_blocks"), grown("most_bytes")), (20, 1, 30));
+    assert_eq!((grown("read_bytes"), grown("written_bytes")), (10 + 20, 10 + 20));
+    // No bytes count as one.
+    let unused = |column| heap.sum("unused", column);
+    assert_eq!((unused("bytes"), unused("blocks")), (15 + 128 + 1000 + 1 + 40, 5));
+    assert_eq!((unused("untouched"), unused("end_bytes"), unused("end_blocks")), (5, 41, 2));
+    assert_eq!(heap.sites("unused").len(), 5, "each call is a place of its own");
+    let all = &heap.0["total"];
+    assert_eq!(all["bytes"], 24 * NODES + 60 + 1184);
+    assert_eq!((&all["peak_bytes"], &all["peak_blocks"]), (&Value::from(24 * NODES), &Value::from(NODES)));
+    assert!(heap.0["warnings"].as_array().unwrap().is_empty(), "{}", heap.0["warnings"]);
+}
+
+#[test]
+fn lives_are_counted_in_instructions() {
+    // Four instructions a turn between an allocation and its end.
+    const SOURCE: &str = r#"
+#include <stdlib.h>
+void spin(long n);
+__asm__(".text\n.globl spin\n.type spin,@function\nspin: mov %rdi,%rax\n1: nop\n nop\n dec %rax\n"
+        " jnz 1b\n nop\n ret\n.size spin,.-spin");
+int main(int argc, char **argv) {
+    for (int i = 0; i < 10; i++) { char *volatile block = malloc(100); spin(atol(argv[1])); free(block); }
+    return 0;
+}
+"#;
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "lives", &["-O1"], SOURCE) else { return };
+    let life = |turns: &str| {
+        let ran = lightfoot().args(["heap", "--format", "json", "--"]).arg(&program).arg(turns).run();
+        let report = json(ran.ends_with(0).said().as_bytes());
+        report["sites"][0]["lifetimes"].as_u64().unwrap()
+    };
+    let (short, long) = (life("1000"), life("3000"));
+    assert_eq!(long - short, 10 * 4 * 2000);
+    assert!(short > 10 * 4 * 1000);
+}
+
+#[test]
+fn operators_of_cpp_count_once_and_exceptions_leave_no_function_open() {
+    const SOURCE: &str = r#"
+#include <new>
+#include <cstdlib>
+struct alignas(64) Wide { char bytes[100]; };
+void *volatile kept;
+__attribute__((noinline)) void make() {
+    for (int i = 0; i < 10; i++) { int *one = new int(i); kept = one; delete one; }
+    long *many = new long[7]; kept = many; delete[] many;
+    Wide *wide = new Wide; kept = wide; delete wide;
+    try { kept = ::operator new((size_t)1 << 60); } catch (std::bad_alloc &) {}
+    kept = ::operator new(24, std::nothrow);
+    kept = malloc(9);
+}
+int main() { make(); }
+"#;
+    let bench = Bench::new();
+    let source = bench.file("objects.cc", SOURCE.as_bytes(), 0o644);
+    let program = bench.join("objects");
+    let built =
+        Command::new("c++").args(["-std=c++17", "-O1", "-g", "-w", "-o"]).arg(&program).arg(&source).status();
+    if !built.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: there is no C++ compiler (c++) here");
+    }
+    let heap = Heap::of(&bench, &program);
+    let sum = |column| heap.sum("make()", column);
+    assert_eq!((sum("bytes"), sum("blocks")), (10 * 4 + 56 + 128 + 24 + 9, 14));
+    assert_eq!((sum("end_bytes"), sum("end_blocks"), sum("written_bytes")), (33, 2, 40));
+}
+
+#[test]
+fn a_program_without_a_known_allocator_is_told_what_to_do() {
+    const SOURCE: &str = r#"
+__asm__(".text\n.globl _start\n_start: mov $60,%eax\n xor %edi,%edi\n syscall");
+"#;
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "bare", &["-static", "-nostdlib"], SOURCE) else { return };
+    let ran = lightfoot().arg("heap").arg(&program).run();
+    ran.ends_with(0).says("have a function named malloc").says("without strip");
+    lightfoot().args(["heap", "--frames", "0", "true"]).run().fails_with(2).says("expected 1 to 500");
+    lightfoot().args(["heap", "/no/such/program"]).run().fails_with(127).in_one_line();
+    lightfoot().args(["heap", "sh", "-c", "exit 7"]).run().ends_with(7);
+}
+
+#[test]
+fn all_formats_have_the_same_sums() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "list", &["-O1", "-g"], LIST) else { return };
+    let shown = |format: &str| {
+        let ran = lightfoot().args(["heap", "--format", format, "--"]).arg(&program).run();
+        ran.ends_with(0).said()
+    };
+    let bytes = 24 * NODES + 60 + 1184;
+    assert!(shown("text").contains("  allocated        3,644 bytes in 108 blocks\n"), "{}", shown("text"));
+    assert!(shown("csv").lines().nth(1).unwrap().starts_with(&format!("{bytes},108,")));
+    let dhat: Value = serde_json::from_str(&shown("dhat")).unwrap();
+    let points = dhat["pps"].as_array().unwrap();
+    assert_eq!(points.iter().map(|point| point["tb"].as_u64().unwrap()).sum::<u64>(), bytes);
+    let frames = dhat["ftbl"].as_array().unwrap();
+    assert!(frames.iter().any(|frame| frame.as_str().unwrap().contains(": make (source.c:9)")), "{frames:?}");
+}
+
+#[test]
+fn threads_share_a_heap() {
+    const SOURCE: &str = r#"
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+__attribute__((noinline)) void *work(void *unused) {
+    for (int i = 0; i < 1000; i++) { char *block = malloc(32); *(volatile long *)block = i; free(block); }
+    return malloc(50);
+}
+void *volatile passed[64];
+__attribute__((noinline)) void *pass(void *unused) {
+    for (int i = 0; i < 20000; i++) {
+        while (__atomic_load_n(&passed[i % 64], __ATOMIC_ACQUIRE)) sched_yield();
+        __atomic_store_n(&passed[i % 64], malloc(100), __ATOMIC_RELEASE);
+    }
+    return 0;
+}
+__attribute__((noinline)) void *take(void *unused) {
+    for (int i = 0; i < 20000; i++) {
+        void *block;
+        while (!(block = __atomic_load_n(&passed[i % 64], __ATOMIC_ACQUIRE))) sched_yield();
+        free(block);
+        __atomic_store_n(&passed[i % 64], 0, __ATOMIC_RELEASE);
+    }
+    return 0;
+}
+int main(void) {
+    pthread_t threads[4];
+    void *block;
+    pthread_create(&threads[0], 0, pass, 0);
+    pthread_create(&threads[1], 0, take, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, 0);
+    for (int i = 0; i < 4; i++) { pthread_join(threads[i], &block); free(block); }
+    return 0;
+}
+"#;
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "shared", &["-O1", "-g", "-pthread"], SOURCE) else { return };
+    let heap = Heap::of(&bench, &program);
+    let sum = |column| heap.sum("work", column);
+    assert_eq!((sum("bytes"), sum("blocks")), (4 * (32_000 + 50), 4 * 1001));
+    assert_eq!((sum("written_bytes"), sum("end_bytes")), (4 * 8000, 0));
+    // One thread allocates what another one frees, and their records come in any order.
+    let passed = |column| heap.sum("pass", column);
+    assert_eq!((passed("bytes"), passed("blocks"), passed("end_blocks")), (2_000_000, 20_000, 0));
+}
+
+/// The lines of a log of DHAT that have sums, without the process's number.
+fn sums(log: &str, wanted: &[&str]) -> Vec<String> {
+    let behind = log.lines().filter_map(|line| line.split_once("== "));
+    let lines = behind.map(|(_, line)| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    lines.filter(|line| wanted.iter().any(|start| line.starts_with(start))).collect()
+}
+
+#[test]
+fn sums_are_those_of_dhat() {
+    if !Command::new("valgrind").arg("--version").output().is_ok_and(|out| out.status.success()) {
+        return eprintln!("skipped: there is no valgrind here (package valgrind)");
+    }
+    let bench = Bench::new();
+    let Some(list) = compile(&bench, "list", &["-O1", "-g"], LIST) else { return };
+    let list = list.to_str().unwrap();
+    for words in
+        [&[list][..], &["sort", "/etc/passwd"], &["perl", "-e", "my %h; $h{$_} = 'x' x $_ for 1..300"]]
+    {
+        let own = ["--run-libc-freeres=no", "--run-cxx-freeres=no", "--dhat-out-file=/dev/null"];
+        let mut theirs = Command::new("valgrind");
+        theirs.args(["--tool=dhat"]).args(own).args(words).env("PERL_HASH_SEED", "0");
+        let theirs = theirs.current_dir(bench.path()).output().unwrap();
+        let theirs = sums(&String::from_utf8_lossy(&theirs.stderr), &["Total", "At "]);
+        if theirs.len() < 3 {
+            eprintln!("skipped: valgrind cannot run {words:?} here");
+            continue;
+        }
+        // The variables that Valgrind adds to the environment are blocks in some programs.
+        let (_, preloaded) = preloaded();
+        let ours = lightfoot().within(bench.path()).env("PERL_HASH_SEED", "0").env("LD_PRELOAD", preloaded);
+        let ours = ours.args(["valgrind", "--tool=dhat", "--dhat-out-file=o"]).args(words).run();
+        assert_eq!(sums(&ours.said(), &["Total", "At "]), theirs, "{words:?}");
+    }
+}
+
+/// The folder of Valgrind's libraries, and those that it has the program load.
+fn preloaded() -> (&'static str, String) {
+    const FOLDER: &str = "/usr/libexec/valgrind";
+    let names = ["vgpreload_core-amd64-linux.so", "vgpreload_dhat-amd64-linux.so"];
+    let there = names.map(|name| format!("{FOLDER}/{name}"));
+    let all = there.iter().all(|path| Path::new(path).is_file());
+    (FOLDER, if all { there.join(":") } else { String::new() })
+}
+
+#[test]
+fn a_file_of_dhat_has_what_its_readers_look_for() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "list", &["-O1", "-g"], LIST) else { return };
+    let run = |options: &[&str]| {
+        let command = lightfoot().within(bench.path()).args(["valgrind", "--tool=dhat"]);
+        command.args(options).arg(&program).run()
+    };
+    run(&["--dhat-out-file=named.%p", "--log-file=log"]).ends_with(0);
+    let log = std::fs::read_to_string(bench.join("log")).unwrap();
+    let pid = log.strip_prefix("==").unwrap().split_once("==").unwrap().0;
+    let file = json(&std::fs::read(bench.join(&format!("named.{pid}"))).unwrap());
+    assert_eq!(file["pid"].as_u64().unwrap().to_string(), pid);
+    assert_eq!(sums(&log, &["Total"]), ["Total: 3,644 bytes in 108 blocks"]);
+    assert_eq!(sums(&log, &["At t-end"]), ["At t-end: 61 bytes in 3 blocks"]);
+    let deepest = |file: &Value| {
+        let points = file["pps"].as_array().unwrap().iter();
+        points.map(|point| point["fs"].as_array().unwrap().len()).max()
+    };
+    assert_eq!(deepest(&file), Some(2));
+    run(&["--num-callers=2", "--dhat-out-file=short"]).ends_with(0);
+    assert_eq!(deepest(&json(&std::fs::read(bench.join("short")).unwrap())), Some(1));
+    run(&["--mode=ad-hoc"]).ends_with(1).says("expected heap");
+    let version = Command::new(BINARY).args(["valgrind", "--tool=dhat", "--version"]).output().unwrap();
+    assert_eq!(version.stdout, b"valgrind-3.26.0\n");
+}
+
+#[test]
+fn a_function_that_is_left_by_a_jump_is_no_caller() {
+    // `outer` calls `leaf`, which calls `deep`, and then jumps to `tail`, which allocates from a
+    // deeper frame than that of `leaf`.
+    const SOURCE: &str = r#"
+#include <stdlib.h>
+void outer(void);
+__asm__(".text\n"
+  ".globl deep\n.type deep,@function\ndeep: ret\n.size deep,.-deep\n"
+  ".globl leaf\n.type leaf,@function\nleaf: call deep\n ret\n.size leaf,.-leaf\n"
+  ".globl outer\n.type outer,@function\nouter: sub $8,%rsp\n call leaf\n add $8,%rsp\n jmp tail\n.size outer,.-outer\n"
+  ".globl tail\n.type tail,@function\ntail: sub $104,%rsp\n mov $48,%edi\n call malloc@plt\n add $104,%rsp\n ret\n.size tail,.-tail\n");
+int main(void) { outer(); return 0; }
+"#;
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "jumps", &["-O1"], SOURCE) else { return };
+    let heap = Heap::of(&bench, &program);
+    let stack = heap.sites("tail")[0]["stack"].as_array().unwrap();
+    assert_eq!(stack.iter().map(|frame| heap.name(frame)).collect::<Vec<_>>(), ["tail", "main"]);
+}
