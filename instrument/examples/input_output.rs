@@ -86,6 +86,7 @@ fn main() -> ExitCode {
             ExitCode::from(match outcome.exit {
                 Exit::Code(code) => code as u8,
                 Exit::Signal(signal) => 128 + signal as u8,
+                Exit::RunsOn => 0,
             })
         }
         Err(error) => {

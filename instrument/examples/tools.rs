@@ -25,5 +25,6 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::from(match outcome.exit {
         Exit::Code(code) => code as u8,
         Exit::Signal(signal) => 128 + signal as u8,
+        Exit::RunsOn => 0,
     }))
 }

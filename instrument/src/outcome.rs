@@ -59,6 +59,24 @@ pub enum Threads {
     Apart,
 }
 
+/// A program that runs already, and how long it is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// The number of its process.
+    pub pid: i32,
+    /// How long it is measured; `None`: until Ctrl-C, or until it ends.
+    pub window: Option<Duration>,
+}
+
+/// How long a program that ran already stood still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standstill {
+    /// From the stop of its first thread until all threads ran under the engine.
+    pub at_begin: Duration,
+    /// From the request to leave until all threads ran natively.
+    pub at_end: Duration,
+}
+
 /// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -80,6 +98,9 @@ pub struct Options {
     pub machine: VirtualMachine,
     /// Whether calls are recorded.
     pub calls: CallRecords,
+    /// The running program to measure instead of starting one. It is entered and left without a
+    /// change of its state; its children run natively, and nothing is kept for later runs.
+    pub running: Option<Running>,
 }
 
 impl Default for Options {
@@ -92,6 +113,7 @@ impl Default for Options {
             threads: Threads::Together,
             machine: VirtualMachine::default(),
             calls: CallRecords::None,
+            running: None,
         }
     }
 }
@@ -103,6 +125,8 @@ pub enum Exit {
     Code(i32),
     /// It was ended by this signal.
     Signal(i32),
+    /// It ran before the measurement, and runs on after it.
+    RunsOn,
 }
 
 /// Statistics of the engine, which explain how long a run took.
@@ -181,6 +205,8 @@ pub struct Outcome {
     pub processes: Vec<Process>,
     /// The threads in the order of their births, if the run counted by thread.
     pub threads: Vec<Thread>,
+    /// How long the program stood still, if it ran already.
+    pub standstill: Option<Standstill>,
     /// Statistics of the engine.
     pub stats: EngineStats,
     /// Sentences that the user should see (fallbacks, refused features).

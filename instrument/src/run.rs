@@ -15,7 +15,9 @@ use crate::plan::block::records_references;
 use crate::probe::SharedProbes;
 use crate::profile::BlocksOfImages;
 use crate::store::kept::KeptIn;
+use crate::target::attach::{self, Stopped};
 use crate::target::executable;
+use crate::target::interrupt::Guard;
 use crate::target::layout::{context, CONTEXTS_MAX};
 use crate::target::memory;
 use crate::target::ptrace::{Handle, Spawn};
@@ -25,7 +27,8 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{mpsc, Arc};
 use std::time::Instant;
 
-/// Runs `command` under the engine until it ends.
+/// Runs `command` under the engine until it ends. With [`Options::running`] it measures a program
+/// that runs already, and `command` only says what that is.
 ///
 /// The program inherits the caller's descriptors. While it runs, Ctrl-C reaches it as natively, and
 /// the host only notes it. Cost: about 10 ms to start; see `results/` for the slowdown.
@@ -69,22 +72,17 @@ pub(crate) fn run_instrumented(
     additions: Additions,
 ) -> Result<Outcome, Error> {
     let Additions { instrumenter, probes, marker } = additions;
-    let path = executable::locate(&command.program)?;
     check_address_space()?;
-    let mut addresses_repeat = options.aslr == Aslr::Off;
-    let started = Instant::now();
     let mut warnings: Vec<String> = options.machine.warning().into_iter().collect();
-    let pid = match spawn(&path, command, options)? {
-        Spawn::Started { pid, fixed_addresses } => {
-            if !fixed_addresses {
-                let why = "the system refuses personality(ADDR_NO_RANDOMIZE) (a container's seccomp profile?), so addresses are \
-                           randomised and runs do not repeat exactly";
-                warnings.push(why.to_string());
-                addresses_repeat = false;
-            }
-            pid
+    let started = Instant::now();
+    // The process must not be left by a signal to the host while it is entered.
+    let guard = options.running.map(|_| Guard::that_notes());
+    let Begun { pid, addresses_repeat, mut stopped } = match options.running {
+        Some(running) => {
+            let stopped = Some(attach::stop(running.pid)?);
+            Begun { pid: running.pid, addresses_repeat: false, stopped }
         }
-        Spawn::ExecFailed(error) => return Err(exec_failed(&path, error)),
+        None => start(command, options, &mut warnings)?,
     };
     // Channels to the observer and back, and the values that the two sides share.
     let (give, incoming) = mpsc::channel();
@@ -101,9 +99,11 @@ pub(crate) fn run_instrumented(
         started,
         evidence.clone(),
     );
-    let binding = Binding::new(pid);
+    let binding = if stopped.is_some() { Binding::none() } else { Binding::new(pid) };
     let elsewhere = binding.observer();
-    let _end = EndOfProgram(Handle::open(pid));
+    let is_own = stopped.is_none();
+    let ends = || EndOfProgram(Handle::open(pid).filter(|_| is_own));
+    let _end = ends();
     // The observer has a thread of its own, unless one core must serve both.
     let (ended, profile) = std::thread::scope(|scope| {
         let calls = options.calls != CallRecords::None;
@@ -111,7 +111,7 @@ pub(crate) fn run_instrumented(
         let (observing, watcher) = if binding.is_single() && records {
             (Observing::Here(Box::new(consumer)), None)
         } else {
-            let end = EndOfProgram(Handle::open(pid));
+            let end = ends();
             let watcher = scope.spawn(move || {
                 let _end = end;
                 elsewhere.iter().for_each(affinity::move_here);
@@ -121,17 +121,23 @@ pub(crate) fn run_instrumented(
         };
         let threads = options.threads;
         let mut host = Host::new(pid, stream, observing, returned, blocks, binding, evidence.clone());
-        if instrumenter.is_none() {
+        // The children of a program that ran already run natively.
+        if instrumenter.is_none() && is_own {
             host.children = options.children;
             host.translations = kept_in(options).filter(|_| addresses_repeat);
         }
+        host.guard = guard;
         host.instrumenter = instrumenter;
         host.per_thread = threads;
         host.shown = Shown::new(options.machine, pid);
         host.probes = probes;
         host.marking = marker.map(Marking::new);
         host.calls = options.calls;
-        let ended = host.control();
+        let entered = match options.running.zip(stopped.take()) {
+            Some((running, stopped)) => host.attach(stopped, running),
+            None => Ok(()),
+        };
+        let ended = entered.and_then(|()| host.control());
         let profile = host.close();
         (ended, watcher.map_or(Ok(profile), |watcher| watcher.join().map(Some)))
     });
@@ -141,9 +147,35 @@ pub(crate) fn run_instrumented(
     warnings.append(&mut ended.warnings);
     let (exit, interrupted, stats) = (ended.exit, ended.interrupted, ended.stats);
     let wall = started.elapsed();
-    let (processes, mut threads) = (ended.processes, ended.threads);
+    let (processes, mut threads, standstill) = (ended.processes, ended.threads, ended.standstill);
     threads.sort_unstable_by_key(|thread| thread.number);
-    Ok(Outcome { exit, interrupted, wall, profile, processes, threads, stats, warnings })
+    Ok(Outcome { exit, interrupted, wall, profile, processes, threads, standstill, stats, warnings })
+}
+
+/// The program at the beginning of its measurement.
+struct Begun {
+    pid: i32,
+    addresses_repeat: bool,
+    /// Its threads, if it ran already.
+    stopped: Option<Stopped>,
+}
+
+/// Starts the program.
+fn start(command: &Command, options: &Options, warnings: &mut Vec<String>) -> Result<Begun, Error> {
+    let path = executable::locate(&command.program)?;
+    let mut addresses_repeat = options.aslr == Aslr::Off;
+    match spawn(&path, command, options)? {
+        Spawn::Started { pid, fixed_addresses } => {
+            if !fixed_addresses {
+                let why = "the system refuses personality(ADDR_NO_RANDOMIZE) (a container's seccomp profile?), so addresses are \
+                           randomised and runs do not repeat exactly";
+                warnings.push(why.to_string());
+                addresses_repeat = false;
+            }
+            Ok(Begun { pid, addresses_repeat, stopped: None })
+        }
+        Spawn::ExecFailed(error) => Err(exec_failed(&path, error)),
+    }
 }
 
 /// Where the run keeps translations. Without a folder, memory serves the processes of the run; a

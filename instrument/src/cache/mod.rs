@@ -286,6 +286,18 @@ impl CodeCache {
         None
     }
 
+    /// The address behind the system call of a fragment whose first instruction is one: there its
+    /// thread stands while it is in the call.
+    pub(crate) fn in_call(&self, fragment_index: usize) -> Option<u64> {
+        let fragment = &self.fragments[fragment_index];
+        let zone = &self.zones[fragment.zone as usize];
+        let first =
+            zone.state_map.partition_point(|entry| zone.address + u64::from(entry.at) < fragment.body);
+        let of_block = zone.state_map[first..].iter().take_while(|entry| entry.block == fragment.first_block);
+        let behind = of_block.into_iter().find(|entry| entry.index == 1)?;
+        Some(zone.address + u64::from(behind.at))
+    }
+
     /// The fragment of `block`, if the map still leads to it, so that it can be replaced.
     pub(crate) fn replaceable(&self, block: u32) -> Option<usize> {
         // Blocks are numbered in the order of their fragments.

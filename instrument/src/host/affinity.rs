@@ -100,6 +100,11 @@ impl Binding {
         binding
     }
 
+    /// Binds nothing: the program ran before, where it was.
+    pub(crate) fn none() -> Binding {
+        Binding { original: Processors::of(0), processor: 0, bound: false }
+    }
+
     /// Whether host, program and observer share a single processor.
     pub(crate) fn is_single(&self) -> bool {
         self.original.is_some_and(|set| set.count() == 1)

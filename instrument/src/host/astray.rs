@@ -14,7 +14,7 @@ use crate::target::ptrace::{Registers, SignalInfo};
 
 /// The address to which the host sends such a thread: it is mapped in each program and never
 /// executable.
-const NOWHERE: u64 = layout::CONTEXTS;
+pub(super) const NOWHERE: u64 = layout::CONTEXTS;
 const SEGV_MAPERR: i32 = 1;
 const CODE: usize = 8;
 

@@ -8,7 +8,10 @@
 
 pub(crate) mod affinity;
 mod astray;
+mod attach;
+mod attachment;
 mod checkers;
+mod detach;
 mod gathering;
 mod leak_check;
 mod marking;
@@ -33,18 +36,19 @@ use crate::code::fragment::{EXIT_INSTRUCTION, EXIT_LOOKUP, EXIT_PAGES, EXIT_RING
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Forgery;
 use crate::image::{Image, ProfileTables};
-use crate::outcome::{self, EngineStats, Exit, Process, Threads};
+use crate::outcome::{self, EngineStats, Exit, Process, Standstill, Threads};
 use crate::profile::Lineage;
 use crate::target::interrupt;
 use crate::target::layout::context;
 use crate::target::ptrace::{self, Wait};
+use crate::target::pulse::Pulse;
 use gathering::Gathering;
 use remainder::Remainder;
 use ring::screen::Limits;
 use ring::{RingMessage, Segment, SegmentId};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use task::ProcessState;
 use task::ProgramThread;
 
@@ -53,10 +57,14 @@ pub(crate) struct RunEnd {
     pub(crate) exit: Exit,
     pub(crate) interrupted: bool,
     pub(crate) warnings: Vec<String>,
+    pub(crate) standstill: Option<Standstill>,
     pub(crate) stats: EngineStats,
     pub(crate) processes: Vec<Process>,
     pub(crate) threads: Vec<outcome::Thread>,
 }
+
+/// The time between two looks at the clock while a program is measured that ran before.
+const ATTACHED_LOOK: Duration = Duration::from_millis(10);
 
 /// An image that ends is kept for the next child of its parent only while fewer images than this
 /// exist, because each kept image takes descriptors and memory.
@@ -66,7 +74,8 @@ impl Host<'_> {
     /// Runs the program to its end.
     pub(crate) fn control(&mut self) -> Result<RunEnd, Error> {
         // The guard handles signals to the host, such as Ctrl-C, as long as the run lasts.
-        let mut guard = interrupt::Guard::new(self.root);
+        let mut guard = self.guard.take().unwrap_or_else(|| interrupt::Guard::new(self.root));
+        let _pulse = self.attachment.as_ref().and_then(|_| Pulse::start(ATTACHED_LOOK));
         let mut remainder = Remainder::default();
         loop {
             // The next stop of any task of the run.
@@ -82,8 +91,9 @@ impl Host<'_> {
             }
             // A failed run ends by killing all processes; their ends still have to be waited for.
             if self.failure.is_some() {
-                self.end_all(libc::SIGKILL);
+                self.give_up(None);
             }
+            self.leave_in_time(guard.asks_for_end());
             // The program has ended; other processes of the run may go on.
             if let Some(exit) = self.exit {
                 if self.threads.is_empty() {
@@ -113,6 +123,7 @@ impl Host<'_> {
             exit,
             interrupted,
             warnings: std::mem::take(&mut self.warnings),
+            standstill: self.attachment.as_ref().map(|attachment| attachment.standstill),
             stats: self.stats,
             processes: std::mem::take(&mut self.processes),
             threads: std::mem::take(&mut self.thread_counts),
@@ -146,6 +157,7 @@ impl Host<'_> {
         self.gathering.iter().for_each(Gathering::count_stop);
         match self.is_leaving(tid) {
             true => self.stopped_leaving(tid, what),
+            false if self.detaches() => self.stopped_detaching(tid, what),
             false => self.answer(tid, what),
         }
     }
@@ -187,13 +199,14 @@ impl Host<'_> {
     /// was found; returns whether it did.
     pub(crate) fn check_refusal(&mut self, tid: i32) -> bool {
         if let Some(error) = self.evidence.error() {
-            self.fail(error);
+            self.failure.get_or_insert(error);
+            self.give_up(Some(tid));
             return true;
         }
         let Some(why) = self.image_mut(tid).translator.refusal.take() else { return false };
         self.failure =
             Some(Error::new(ErrorKind::Unsupported, format!("lightfoot cannot run this program: {why}")));
-        self.end_all(libc::SIGKILL);
+        self.give_up(Some(tid));
         true
     }
 
@@ -473,7 +486,7 @@ impl Host<'_> {
 
     pub(crate) fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);
-        self.end_all(libc::SIGKILL);
+        self.give_up(None);
     }
 
     /// Makes a thread that stands in the program's own code continue in the translation.

@@ -18,6 +18,7 @@
 //! thread has a context of its own; an image lives as long as its threads. **Leaves out** sharing
 //! translations between processes that live at the same time.
 
+use super::attachment::Attachment;
 use super::gathering::Gathering;
 use super::state::Host;
 use super::task::ProcessState;
@@ -125,7 +126,7 @@ impl Host<'_> {
         // 4. A child that is not followed runs natively. A child with a copy of the memory gets an
         // image of its own. A child that shares memory gets a context in its parent's image.
         match birth {
-            _ if !followed => self.release(new, tid),
+            _ if !followed => self.release(new, tid, birth),
             CloneKind::Copy => self.forked(new, tid),
             _ => {
                 let process = if birth == CloneKind::ProgramThread || checks { parent } else { new };
@@ -171,6 +172,20 @@ impl Host<'_> {
         }
     }
 
+    /// Notes the arguments of a process that runs already.
+    pub(super) fn name_process(&mut self, pid: i32) {
+        if let Some(living) = self.living.get(&pid) {
+            self.processes[living.index].command = arguments(pid);
+        }
+    }
+
+    /// Registers the image of a process that runs already, whose threads enter it next.
+    pub(super) fn begins_in(&mut self, pid: i32, mut image: Image) {
+        image.translator.watch = Watch::new(self.marking.as_ref().map(|marking| marking.marker.clone()));
+        image.translator.calls = self.calls;
+        self.begins(pid, image);
+    }
+
     /// Registers a new image with the host and with its process.
     fn begins(&mut self, pid: i32, image: Image) {
         let number = image.number;
@@ -204,9 +219,13 @@ impl Host<'_> {
     }
 
     /// Detaches a child of `parent`, so that it runs natively.
-    fn release(&mut self, tid: i32, parent: i32) {
+    fn release(&mut self, tid: i32, parent: i32, birth: CloneKind) {
         self.send_to_own_code(tid, parent);
         self.hand_trap_action_down(tid, parent);
+        if let Some(attachment) = self.attachment.as_ref().filter(|_| birth == CloneKind::Copy) {
+            let image = &self.images[&self.threads[&parent].image];
+            image.leave_copy(tid, attachment.areas.get(&parent).copied());
+        }
         self.binding.free(tid);
         ptrace::detach(tid, 0);
     }
@@ -254,6 +273,7 @@ impl Host<'_> {
         let own = |(&other, thread): (&i32, &ProgramThread)| (thread.process == tid).then_some(other);
         let gone: Vec<i32> = self.threads.iter().filter_map(own).chain([former]).collect();
         gone.into_iter().for_each(|other| self.gone(other));
+        self.attachment.iter_mut().for_each(Attachment::executed);
         if self.images_seen == 0 {
             self.set_trap_action(tid, trap::Inherited::of(tid).action());
         }
@@ -376,7 +396,7 @@ impl Host<'_> {
 
     /// Makes the stopped task a thread of the engine: its `gs` gets a context's address, and the
     /// task continues in the code cache.
-    fn adopt(&mut self, tid: i32, process: i32, image: u32) {
+    pub(super) fn adopt(&mut self, tid: i32, process: i32, image: u32) {
         let Some(mut registers) = ptrace::registers(tid) else { return };
         let number = self.threads_seen;
         let Some(context) = self.image_of(image).enter(registers.fs_base) else {

@@ -164,7 +164,7 @@ impl Host<'_> {
 
     /// Undoes the host's change of a signal's frame: if the frame returns to a translation, it
     /// returns to the program's own address again.
-    fn restore_frame(&mut self, tid: i32, frame: u64) {
+    pub(super) fn restore_frame(&mut self, tid: i32, frame: u64) {
         let (mut word, at) = ([0u8; 8], frame.wrapping_add(FRAME_RIP));
         if memory::read_target(tid, at, &mut word) != word.len() {
             return;

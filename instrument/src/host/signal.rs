@@ -24,6 +24,7 @@ use super::task::{Boundary, Signal, StepOutcome, FAULT_ADDRESS};
 use crate::code::fragment::{EXIT_INSTRUCTION, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::error::{Error, ErrorKind};
 use crate::image::StopPlace;
+use crate::target::in_flight;
 use crate::target::layout::context;
 use crate::target::memory;
 use crate::target::ptrace::{self, SignalInfo, Wait};
@@ -76,6 +77,8 @@ impl Host<'_> {
         // A core dump shows the program's own registers.
         let dumps = CORES & bit != 0 && !ignored;
         if !handled && !fault && !dumps {
+            // Natively an ignored signal interrupts no call; that of a traced thread does.
+            in_flight::repeat(tid);
             return ptrace::resume(tid, number);
         }
         // The host forwards its own signals to the root. If the sender addressed the root as well,
@@ -276,6 +279,8 @@ impl Host<'_> {
              outside any instruction of the program; either the program has changed lightfoot's memory, or this is a defect of \
              lightfoot, which you can report"
         );
+        // Such a thread has no state with which the program could run on.
+        self.attachment = None;
         self.fail(Error::new(ErrorKind::System, why));
     }
 

@@ -4,6 +4,7 @@
 //! this value.
 
 use super::affinity::Binding;
+use super::attachment::Attachment;
 use super::checkers::LeakChecks;
 use super::gathering::Gathering;
 use super::open_calls::Marking;
@@ -19,7 +20,7 @@ use crate::outcome::{self, Children, EngineStats, Exit, Process, Threads};
 use crate::probe::SharedProbes;
 use crate::profile::Profile;
 use crate::store::kept::KeptIn;
-use crate::target::interrupt::Echo;
+use crate::target::interrupt::{Echo, Guard};
 use event::Stream;
 use std::collections::{HashMap, HashSet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -77,6 +78,10 @@ pub(crate) struct Host<'o> {
     pub(crate) stops: u64,
     /// Processes that leave the engine alive, or have left it.
     pub(crate) departures: Departures,
+    /// The program that the host has entered, if it did not start one.
+    pub(crate) attachment: Option<Attachment>,
+    /// Handles signals to the host, if it must do so before the run begins.
+    pub(crate) guard: Option<Guard>,
     /// Leak checkers, and the threads that they have stopped.
     pub(crate) leak_checks: LeakChecks,
     /// All processes, in the order of their births.
@@ -144,6 +149,8 @@ impl<'o> Host<'o> {
             early: HashSet::new(),
             stops: 0,
             departures: Departures::default(),
+            attachment: None,
+            guard: None,
             leak_checks: LeakChecks::default(),
             processes: Vec::new(),
             living: HashMap::new(),

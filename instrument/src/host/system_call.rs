@@ -57,7 +57,10 @@ impl Host<'_> {
                     return self.skip(tid, registers, result);
                 }
             }
-            number::RSEQ => return self.skip(tid, registers, -i64::from(libc::ENOSYS)),
+            number::RSEQ => {
+                let result = self.registers_area(tid, &registers);
+                return self.skip(tid, registers, result.unwrap_or(-i64::from(libc::ENOSYS)));
+            }
             number::ARCH_PRCTL if registers.rdi == ARCH_SET_FS => {
                 let context = self.threads[&tid].context;
                 self.image_mut(tid).write64(context, context::FS_BASE, registers.rsi);

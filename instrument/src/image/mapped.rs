@@ -37,7 +37,12 @@ impl Image {
     }
 
     /// Makes the system calls of [`Image::map_into`].
-    fn map_parts(&self, injector: &mut Injector, origin: MappingOrigin, at: u64) -> Result<(), Error> {
+    pub(super) fn map_parts(
+        &self,
+        injector: &mut Injector,
+        origin: MappingOrigin,
+        at: u64,
+    ) -> Result<(), Error> {
         let layout = &self.translator.cache.layout;
         let fds = injector.hand_over(&self.shared.files(), at)?;
         let [code, data] = fds[..] else { unreachable!("an image has memory of both kinds") };

@@ -5,6 +5,7 @@
 //! counts become a profile.
 
 mod again;
+mod attached;
 mod boundary;
 mod counted;
 mod mapped;

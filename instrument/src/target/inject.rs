@@ -64,6 +64,11 @@ impl Injector {
         Ok(Injector { tid, gadget, before, missed: Vec::new(), blocks_trap })
     }
 
+    /// Makes all calls without steps from now on.
+    pub(crate) fn without_steps(&mut self) {
+        self.blocks_trap = true;
+    }
+
     /// The thread that makes the calls.
     pub(crate) fn tid(&self) -> i32 {
         self.tid

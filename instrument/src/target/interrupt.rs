@@ -118,6 +118,11 @@ pub(crate) fn root_ended() {
 }
 
 impl Guard {
+    /// A guard that only notes signals: the program ran before, and does not end with the host.
+    pub(crate) fn that_notes() -> Guard {
+        Guard::new(0)
+    }
+
     pub(crate) fn new(root: i32) -> Guard {
         SEEN_BEFORE.store(SEEN.load(Ordering::SeqCst), Ordering::SeqCst);
         ENDED_PROGRAM.store(false, Ordering::SeqCst);
@@ -142,6 +147,11 @@ impl Guard {
         Guard { former, ends_before, answered: None, ended_others: false }
     }
 
+    /// Whether the user has requested an end since this guard began.
+    pub(crate) fn asks_for_end(&self) -> bool {
+        ENDS.load(Ordering::SeqCst) > self.ends_before
+    }
+
     /// The signal for the processes that have outlived the program, if the user has requested an
     /// end since the last call: first `SIGTERM`, which they may handle, then `SIGKILL`. Requests
     /// before the program's end count only if a signal ended the program.
@@ -149,7 +159,7 @@ impl Guard {
         let asked = ENDS.load(Ordering::SeqCst);
         let answered = match (self.answered, root) {
             (Some(answered), _) => answered,
-            (None, Exit::Code(_)) => asked,
+            (None, Exit::Code(_) | Exit::RunsOn) => asked,
             (None, Exit::Signal(_)) => self.ends_before,
         };
         self.answered = Some(asked);

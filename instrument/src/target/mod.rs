@@ -3,10 +3,12 @@
 //!
 //! These modules know nothing about generated code.
 
+pub(crate) mod attach;
 pub(crate) mod auxiliary;
 pub(crate) mod credentials;
 pub(crate) mod executable;
 pub(crate) mod handover;
+pub(crate) mod in_flight;
 pub(crate) mod inherited;
 pub(crate) mod inject;
 pub(crate) mod interpreter;
@@ -17,7 +19,9 @@ pub(crate) mod memory;
 pub(crate) mod modules;
 pub(crate) mod ptrace;
 pub(crate) mod pulse;
+pub(crate) mod restartable;
 pub(crate) mod rights;
+pub(crate) mod running;
 pub(crate) mod signal_mask;
 pub(crate) mod start;
 pub(crate) mod trap;

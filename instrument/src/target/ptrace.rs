@@ -32,6 +32,7 @@ pub(crate) enum Wait {
 // Requests that the `libc` crate lacks.
 const GETSIGMASK: u32 = 0x420a;
 const SETSIGMASK: u32 = 0x420b;
+const GET_RSEQ_CONFIGURATION: u32 = 0x420f;
 
 fn request(kind: u32, tid: i32, address: usize, data: usize) -> i64 {
     // SAFETY: every caller passes integers, or a pointer to a live value of the size that the
@@ -39,15 +40,17 @@ fn request(kind: u32, tid: i32, address: usize, data: usize) -> i64 {
     unsafe { libc::ptrace(kind, tid, address, data) }
 }
 
+/// The options that the engine needs.
+const OPTIONS: i32 = libc::PTRACE_O_EXITKILL
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACESYSGOOD;
+
 /// Attaches to a thread without stopping it, with all the options that the engine needs.
 pub(crate) fn seize(tid: i32) -> Result<(), Error> {
-    let options = libc::PTRACE_O_EXITKILL
-        | libc::PTRACE_O_TRACEFORK
-        | libc::PTRACE_O_TRACEVFORK
-        | libc::PTRACE_O_TRACECLONE
-        | libc::PTRACE_O_TRACEEXEC
-        | libc::PTRACE_O_TRACESYSGOOD;
-    if request(libc::PTRACE_SEIZE, tid, 0, options as usize) == 0 {
+    if request(libc::PTRACE_SEIZE, tid, 0, OPTIONS as usize) == 0 {
         return Ok(());
     }
     let why = std::io::Error::last_os_error();
@@ -63,6 +66,30 @@ pub(crate) fn seize(tid: i32) -> Result<(), Error> {
 pub(crate) fn end_with_tracer(tid: i32) {
     let options = libc::PTRACE_O_EXITKILL | libc::PTRACE_O_TRACESYSGOOD;
     request(libc::PTRACE_SETOPTIONS, tid, 0, options as usize);
+}
+
+/// Attaches to a running thread without stopping it. The thread runs on alone if its tracer ends.
+pub(crate) fn seize_alone(tid: i32) -> Result<(), std::io::Error> {
+    let options = libc::PTRACE_O_TRACESYSGOOD as usize;
+    match request(libc::PTRACE_SEIZE, tid, 0, options) {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// Gives a stopped tracee all the options that the engine needs.
+pub(crate) fn set_options(tid: i32) {
+    request(libc::PTRACE_SETOPTIONS, tid, 0, OPTIONS as usize);
+}
+
+/// Address, bytes and signature of the area for restartable sequences that the stopped `tid` has
+/// registered; `None` if it has none, or if the kernel cannot say (before Linux 5.13).
+pub(crate) fn restartable_area(tid: i32) -> Option<(u64, u32, u32)> {
+    // The kernel's `struct ptrace_rseq_configuration`: address, bytes, signature, flags, padding.
+    let mut words = [0u64; 3];
+    let into = words.as_mut_ptr() as usize;
+    let got = request(GET_RSEQ_CONFIGURATION, tid, std::mem::size_of_val(&words), into);
+    (got > 0 && words[0] != 0).then_some((words[0], words[1] as u32, (words[1] >> 32) as u32))
 }
 
 /// Attaches to a thread that is about to execute another program. The thread runs on alone if its
@@ -100,6 +127,17 @@ pub(crate) fn detach(tid: i32, signal: i32) {
 /// Steps `tid` over one instruction, or delivers `signal`; returns false if the tracee is gone.
 pub(crate) fn step(tid: i32, signal: i32) -> bool {
     request(libc::PTRACE_SINGLESTEP, tid, 0, signal as usize) == 0
+}
+
+/// Brings `tid`, which stands at the end of a system call, to a stop from which the kernel still
+/// repeats a call that the thread's registers name.
+pub(crate) fn stop_in_kernel(tid: i32) {
+    interrupt(tid);
+    resume(tid, 0);
+    while let Some((_, Wait::Signal(_))) = wait_for(tid) {
+        interrupt(tid);
+        resume(tid, 0);
+    }
 }
 
 /// The general registers of `tid`; `None` if the tracee is gone.

@@ -151,6 +151,7 @@ impl From<Exit> for Ends {
         match exit {
             Exit::Code(code) => Ends::Code(code),
             Exit::Signal(signal) => Ends::Signal(signal),
+            Exit::RunsOn => panic!("a target ends"),
         }
     }
 }

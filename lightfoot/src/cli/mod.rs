@@ -12,6 +12,7 @@ pub mod help;
 mod libraries;
 mod machine_options;
 mod refusal;
+mod running;
 mod shape;
 mod show;
 mod traces;
@@ -25,6 +26,7 @@ pub use libraries::{
 };
 pub use machine_options::MachineOptions;
 pub use refusal::refusal;
+pub use running::RunningProgram;
 use serde::Serialize;
 pub use shape::{DiffFormat, DoctorFormat, Format};
 pub use show::{Place, Show, ShowFormat};
@@ -47,10 +49,14 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Count a program's instructions, blocks, loads and stores
-    #[command(override_usage = "lightfoot count [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
+    #[command(
+        override_usage = "lightfoot count [OPTIONS] [--] PROGRAM [ARGUMENTS]...\n       lightfoot count [OPTIONS] --pid PID [--for TIME]"
+    )]
     Count(Count),
     /// Count a program's misses in a simulated memory hierarchy
-    #[command(override_usage = "lightfoot cache [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
+    #[command(
+        override_usage = "lightfoot cache [OPTIONS] [--] PROGRAM [ARGUMENTS]...\n       lightfoot cache [OPTIONS] --pid PID [--for TIME]"
+    )]
     Cache(Cache),
     /// Follow a program's heap blocks: sizes, lifetimes and accesses by place of allocation
     #[command(override_usage = "lightfoot heap [OPTIONS] [--] PROGRAM [ARGUMENTS]...")]
@@ -308,6 +314,9 @@ pub struct ShownMachine {
 /// Options of every command that runs a program.
 #[derive(Debug, Args)]
 pub struct Run {
+    /// A program that runs already.
+    #[command(flatten)]
+    pub running: RunningProgram,
     /// Group rows by one or more comma-separated keys
     #[arg(long, value_enum, value_delimiter = ',', default_value = "function")]
     pub by: Vec<By>,
@@ -357,7 +366,7 @@ pub struct Run {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
     pub top: Option<usize>,
     /// The program and its arguments, passed on untouched
-    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM [ARGUMENTS]")]
+    #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "PROGRAM [ARGUMENTS]")]
     pub program: Vec<OsString>,
 }
 

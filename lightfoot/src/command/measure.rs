@@ -2,8 +2,10 @@
 
 use super::complaint::complain;
 use super::nameless;
+use super::running;
 use super::thread::{self, OfThread};
 use crate::cli::{By, Rep, Run, Shape, ShownMachine};
+use crate::report::attached::Attached;
 use crate::report::curve::{Curve, Touched};
 use crate::report::cycles::Cycles;
 use crate::report::detail::{Detail, Part, PartLines};
@@ -178,7 +180,16 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
         column => (column.map(|column| sortable(kind, column)).transpose()?, Order::Own),
     };
     let destination = Destination::new(run.output.as_deref())?;
-    let command = Command { program: run.program[0].clone(), arguments: run.program[1..].to_vec() };
+    let command = match (run.running.pid, &run.program[..]) {
+        (Some(pid), _) => running::command_of(pid),
+        (None, _) if run.running.window.is_some() => {
+            anyhow::bail!("--for is for a running process: name it with --pid PID")
+        }
+        (None, [program, arguments @ ..]) => {
+            Command { program: program.clone(), arguments: arguments.to_vec() }
+        }
+        (None, []) => anyhow::bail!("name a program to run, or a running process with --pid PID"),
+    };
     let machine = Cell::new(virtual_machine(&run.shown)?);
     Ok(Prepared { run, command, destination, by: distinct(&run.by), sort, order, machine })
 }
@@ -224,7 +235,8 @@ impl Prepared<'_> {
         let translations = if self.run.no_translation_cache { None } else { translations() };
         let threads = if self.by_thread() { Threads::Apart } else { Threads::Together };
         let calls = CallRecords::None;
-        Options { aslr, stream, children, translations, threads, calls, machine: self.machine.get() }
+        let (machine, running) = (self.machine.get(), running::running(&self.run.running));
+        Options { aslr, stream, children, translations, threads, calls, machine, running }
     }
 
     /// The images of the run, if the report tells processes apart; `hierarchy` is simulated.
@@ -363,13 +375,23 @@ impl Prepared<'_> {
         // The tally sums the counts by place and finds names; everything below arranges what it
         // found.
         let (mut symbols, calls) = (followed.symbols, followed.calls);
+        let attached = Attached::new(running::running(&self.run.running), &measured.outcome);
+        if let Some(attached) = attached {
+            running::reach_files(attached.pid, &mut measured.outcome.profile.modules);
+        }
         let outcome = &measured.outcome;
         symbols.name_generated(&outcome.profile.modules);
         let attribution =
             measured.simulated.as_ref().map(|simulated| simulated.attribution(&outcome.profile));
         let tally = tally(&outcome.profile, attribution.as_ref(), (self.run.rep, self.grain()), &mut symbols);
         let mut report = empty(&measured, self.run.rep);
-        report.command = self.run.program.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let words = std::iter::once(&self.command.program).chain(&self.command.arguments);
+        report.command = words.map(|word| word.to_string_lossy().into_owned()).collect();
+        report.attached = attached;
+        if attached.is_some() {
+            // The program's status is its own; the measurement succeeded.
+            (report.exit_status, report.signal) = (0, None);
+        }
         (report.sort, report.order) = (self.sort, self.order);
         report.fill(&tally, &symbols, &self.by);
         if self.run.format == Shape::Json && self.by.contains(&By::Line) {
@@ -457,6 +479,7 @@ impl Prepared<'_> {
 
     fn compare(&self, report: &mut Report) {
         let native = match (self.run.compare_native, report.partial) {
+            _ if report.attached.is_some() => Err("not measured: the program ran already".to_owned()),
             (false, _) => Err("not measured: run with --compare-native".to_owned()),
             (true, true) => Err("not measured: the run was interrupted".to_owned()),
             (true, false) => native::wall_s(&self.command).map_err(|error| format!("not measured: {error}")),
@@ -498,6 +521,7 @@ fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
         partial: outcome.interrupted,
         rep,
         region: None,
+        attached: None,
         machine: measured.machine.clone(),
         wall_s: outcome.wall.as_secs_f64(),
         instructions_per_s: None,

@@ -20,6 +20,7 @@ mod nameless;
 mod new_tool;
 mod perturb;
 mod plan;
+mod running;
 mod show;
 mod study;
 mod thread;

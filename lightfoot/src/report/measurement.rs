@@ -1,5 +1,6 @@
 //! The report of a measurement as plain data: the fields of its JSON.
 
+use super::attached::Attached;
 use super::curve::Curve;
 use super::cycles::Cycles;
 use super::detail::Detail;
@@ -41,6 +42,9 @@ pub struct Report {
     /// The region that was counted, if not the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
+    /// For `--pid`: what is known about the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attached: Option<Attached>,
     /// The simulated machine, or the one that the program ran on.
     pub machine: serde_json::Value,
     /// Time from start to end of the measured run.

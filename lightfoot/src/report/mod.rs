@@ -7,6 +7,7 @@
 //! removed only with a new schema number.
 
 mod abbreviation;
+pub mod attached;
 pub mod cachegrind;
 pub mod callgrind;
 pub mod csv;

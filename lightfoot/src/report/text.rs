@@ -4,6 +4,7 @@
 //! separators. If the table's numbers leave too little room for names, they are shortened
 //! (`12.3M`); totals never are.
 
+use super::attached::Attached;
 use super::cycles::Branches;
 use super::layouts;
 use super::measurement::Report;
@@ -49,6 +50,7 @@ fn heading(report: &Report, page: &Page) -> String {
         report.region.iter().map(|region| format!("region {} of ", printable(region))).collect::<String>();
     let command = within + &printable(&report.command.join(" "));
     let end = match (report.partial, report.signal) {
+        _ if report.attached.is_some() => report.attached.iter().map(Attached::end).collect(),
         (true, _) => "interrupted: partial".to_owned(),
         (_, Some(signal)) => format!("ended by signal {signal}"),
         (_, None) => format!("exit status {}", report.exit_status),
@@ -184,7 +186,11 @@ fn timing(report: &Report) -> String {
         (Some(slowdown), Some(native)) => format!("{slowdown:.1}× the native {}", seconds(native)),
         _ => report.null_reasons.get("slowdown").cloned().unwrap_or_default(),
     };
-    format!("  {:<16} {}{speed}\n  {:<16} {slowdown}\n", "wall time", seconds(report.wall_s), "slowdown")
+    let wall = format!("  {:<16} {}{speed}\n", "wall time", seconds(report.wall_s));
+    match report.attached {
+        Some(attached) => wall + &attached.text(),
+        None => wall + &format!("  {:<16} {slowdown}\n", "slowdown"),
+    }
 }
 
 fn table(report: &Report, by: &[By], rows: usize, page: &Page) -> String {

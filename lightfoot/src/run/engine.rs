@@ -65,11 +65,12 @@ pub fn run_probed(
     instrument::tool::run_probed(command, options, tool, plan).map_err(failure)
 }
 
-/// The exit status that a shell would report for this end of a program.
+/// The exit status that a shell would report for this end of a program; 0 if it runs on.
 pub fn exit_status(exit: Exit) -> u8 {
     match exit {
         Exit::Code(code) => code as u8,
         Exit::Signal(signal) => (128 + signal) as u8,
+        Exit::RunsOn => 0,
     }
 }
 
@@ -77,7 +78,7 @@ pub fn exit_status(exit: Exit) -> u8 {
 pub fn exit_signal(exit: Exit) -> Option<i32> {
     match exit {
         Exit::Signal(signal) => Some(signal),
-        Exit::Code(_) => None,
+        Exit::Code(_) | Exit::RunsOn => None,
     }
 }
 

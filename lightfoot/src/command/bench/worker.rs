@@ -117,7 +117,7 @@ fn ends(process: &Process) -> impl Iterator<Item = (u32, Option<Exit>)> + '_ {
 /// The end of a process in words, where it was not status 0.
 fn end_of(exit: Exit) -> Option<String> {
     match exit {
-        Exit::Code(0) => None,
+        Exit::Code(0) | Exit::RunsOn => None,
         Exit::Code(_) => Some(format!("it ended with status {}", exit_status(exit))),
         Exit::Signal(_) => Some(format!("signal {} ended it", exit_signal(exit).unwrap_or(0))),
     }

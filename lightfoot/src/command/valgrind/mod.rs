@@ -184,8 +184,8 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
         (Tool::Callgrind, Recorded::Counted) => CallRecords::Instructions,
         (Tool::Callgrind, Recorded::Simulated(_)) => CallRecords::References,
     };
-    let options =
-        Options { aslr: Aslr::Off, stream, children, translations, threads, calls, machine: all.machine };
+    let (aslr, machine, running) = (Aslr::Off, all.machine, None);
+    let options = Options { aslr, stream, children, translations, threads, calls, machine, running };
     let mut observer = Sections::new(recorded);
     if calls != CallRecords::None {
         observer = observer.with_calls(call_graph::of_records(calls, all.rep.more_instructions()));
@@ -293,7 +293,7 @@ fn end_as(exit: Exit) -> u8 {
         }
     }
     match exit {
-        Exit::Code(_) => exit_status(exit),
+        Exit::Code(_) | Exit::RunsOn => exit_status(exit),
         Exit::Signal(_) => exit_status(exit).max(FAILURE),
     }
 }
