@@ -1,8 +1,8 @@
 //! Estimated cycles in a report: the estimate with its parts, and beside it the sum of declared
 //! costs.
 
-use crate::run::cycles::{Parts, KNOWN_ERROR_PERCENT, PART_NAMES};
 use crate::run::estimate::Estimate;
+use cycles::{Parts, KNOWN_ERROR_PERCENT, PART_NAMES};
 use present::number::percent;
 use serde::Serialize;
 

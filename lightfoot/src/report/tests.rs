@@ -23,6 +23,7 @@ pub(crate) fn count_report() -> Report {
     let main = Counts { instructions: 1_000_000, blocks: 900, loads: 2900, stores: 300, misses: None };
     let rest = Counts { instructions: 234_567, blocks: 100, loads: 100, stores: 100, misses: None };
     Report {
+        attached: None,
         schema: SCHEMA,
         version: "0.0.0",
         kind: Kind::Count,

@@ -7,11 +7,11 @@
 
 use crate::cli;
 use crate::run::block_order::branch::Predicted;
-use crate::run::cycles::{self, Counted, Estimated};
 use crate::run::estimate::{estimate, Estimate};
 use crate::run::named;
 use crate::run::tally::{Attribution, Misses, Part};
 use anyhow::Result;
+use cycles::{Counted, Estimated};
 use instrument::Profile;
 use machine::Machine;
 use serde::Serialize;

@@ -7,7 +7,7 @@
 //! [`simulation`] simulates them, [`distances`] measures reuse, and [`block_order`] follows calls,
 //! regions and branches. [`images`] notes what each process counted when it ends. Then [`tally`]
 //! turns the profile into counts per function, library, line and opcode, [`calls`] into counts of
-//! contexts, [`cycles`] into estimated cycles, and [`estimate`] into the sum of declared costs.
+//! contexts, crate `cycles` into estimated cycles, and [`estimate`] into the sum of declared costs.
 //! [`sections`] divides a run at its marks, and lets the crate [`call_graph`] follow its calls.
 //! [`complex`] has the references that only records count, and [`native`] times the program
 //! without all of this.
@@ -15,7 +15,6 @@
 pub mod block_order;
 pub mod calls;
 pub mod complex;
-pub mod cycles;
 pub mod distances;
 pub mod engine;
 pub mod estimate;

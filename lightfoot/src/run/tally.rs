@@ -22,8 +22,8 @@ pub use excerpt::Excerpts;
 pub use part::Part;
 
 use crate::cli::Rep;
-use crate::run::cycles::{Estimated, Parts};
 use cell::Cells;
+use cycles::{Estimated, Parts};
 use iced_x86::{Code, Mnemonic};
 use instrument::{Block, Instruction, Profile};
 use std::collections::HashMap;

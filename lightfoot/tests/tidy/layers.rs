@@ -195,6 +195,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "arguments lib main outcome",
         ],
     ),
+    ("cycles", &["lib", "rates", "flow graph stall", "core parts step text", "timing"]),
     ("call-graph", &["lib", "thread", "keys", "stack", "events"]),
     ("heap", &["tests", "ask heap", "sites thread", "allocator lib live word"]),
     ("contenders", &["lib", "index kernel", "peer"]),

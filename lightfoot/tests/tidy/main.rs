@@ -34,6 +34,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("private-folder", 0, &[]),
     ("symbol", 2, &["instrument"]),
     ("grep", 2, &["pattern", "present"]),
+    ("cycles", 2, &["instrument", "machine", "simulate"]),
     ("call-graph", 3, &["event", "instrument", "simulate", "symbol"]),
     ("heap", 3, &["event", "instrument", "symbol"]),
     ("contenders", 2, &["search"]),

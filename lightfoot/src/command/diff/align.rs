@@ -8,7 +8,8 @@
 //! that moved behind others: they are gone in one place and new in the other. Source: Bram Cohen's
 //! patience diff, by the crate `similar`.
 
-use similar::{capture_diff_slices, Algorithm, DiffOp};
+use similar::algorithms::{patience, Capture, Compact, Replace};
+use similar::DiffOp;
 use std::collections::BTreeMap;
 
 /// Lines of a source that ran, by number, with their text if it is known.
@@ -24,7 +25,7 @@ pub(super) fn aligned(before: &Lines, after: &Lines) -> Vec<Pair> {
     let numbers = |lines: &Lines| lines.keys().copied().collect::<Vec<u32>>();
     let (old_numbers, new_numbers) = (numbers(before), numbers(after));
     let mut pairs = Vec::new();
-    for operation in capture_diff_slices(Algorithm::Patience, &old, &new) {
+    for operation in operations(&old, &new) {
         let (old, new) = (&old_numbers[operation.old_range()], &new_numbers[operation.new_range()]);
         let is_matched = match operation {
             DiffOp::Equal { .. } => true,
@@ -38,6 +39,14 @@ pub(super) fn aligned(before: &Lines, after: &Lines) -> Vec<Pair> {
         }
     }
     pairs
+}
+
+/// The edits between two lists of lines. The crate's own function would compile its other
+/// algorithms, too.
+fn operations(old: &[String], new: &[String]) -> Vec<DiffOp> {
+    let mut hook = Compact::new(Replace::new(Capture::new()), old, new);
+    let Ok(()) = patience::diff(&mut hook, old, 0..old.len(), new, 0..new.len());
+    hook.into_inner().into_inner().into_ops()
 }
 
 fn by_number(before: &Lines, after: &Lines) -> Vec<Pair> {

@@ -1,6 +1,6 @@
 //! The counts in all tables of a report.
 
-use crate::run::cycles::Parts;
+use cycles::Parts;
 use serde::{Serialize, Serializer};
 
 /// The counts of a row.

@@ -9,26 +9,26 @@ use machine::{Machine, Origin};
 
 /// A core as the estimate sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Core {
+pub(crate) struct Core {
     /// Micro-operations of a cycle.
-    pub(super) width: f64,
+    pub(crate) width: f64,
     /// Instructions of the reorder buffer.
-    pub(super) window: f64,
+    pub(crate) window: f64,
     /// Misses that are under way together at most, by where they are served: the second level, the
     /// third, memory.
-    pub(super) parallel: [f64; 3],
+    pub(crate) parallel: [f64; 3],
     /// The share of a wait for the third level or memory that is left where misses stay in a page.
-    pub(super) near: f64,
+    pub(crate) near: f64,
     /// What a load waits beyond a hit, if the second level, the third or memory has the line.
-    pub(super) waits: [f64; 3],
+    pub(crate) waits: [f64; 3],
     /// Cycles of a line that a prefetcher brings, from each of these.
-    pub(super) streamed: [f64; 3],
+    pub(crate) streamed: [f64; 3],
     /// What a load waits for the second-level TLB, and for a walk through the page table.
-    pub(super) translations: [f64; 2],
+    pub(crate) translations: [f64; 2],
     /// Walks that can be under way.
-    pub(super) walks: f64,
+    pub(crate) walks: f64,
     /// Cycles of a misprediction beyond the decision of its branch.
-    pub(super) misprediction: f64,
+    pub(crate) misprediction: f64,
 }
 
 /// Intel since Golden Cove.
@@ -54,7 +54,7 @@ const SKYLAKE: Core =
 
 impl Core {
     /// The core of a machine, with its own penalties where these are not assumed.
-    pub(super) fn of(machine: &Machine) -> Core {
+    pub(crate) fn of(machine: &Machine) -> Core {
         let mut core = Core::family(machine);
         let declared = |field: &str| {
             let source = machine.source_of(field);

@@ -12,8 +12,8 @@
 //! **Leaves out** everything outside the sequence: values of registers, other paths through the
 //! loop, what called functions do.
 
-use super::step::{Address, Change, Slot, Step, SLOTS};
-use super::timing::{Unit, LOAD_LATENCY};
+use crate::step::{Address, Change, Slot, Step, SLOTS};
+use crate::timing::{Unit, LOAD_LATENCY};
 use std::collections::HashMap;
 
 /// Iterations that are run; the second half tells the time of one.
@@ -27,7 +27,7 @@ type LoadSet = u128;
 
 /// Where the address of a reference comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// It does not change from one iteration to the next.
     Constant,
     /// It advances by a constant; `None` where the constant stands in a register.
@@ -42,21 +42,21 @@ pub(super) enum Origin {
 
 /// What a sequence comes to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Flow {
+pub(crate) struct Flow {
     /// Cycles of an iteration that dispatch and units need.
-    pub(super) throughput: f64,
+    pub(crate) throughput: f64,
     /// Cycles of an iteration along the longest chain.
-    pub(super) chain: f64,
+    pub(crate) chain: f64,
     /// Those of the longest chain if loads took no time.
-    pub(super) chain_without_loads: f64,
+    pub(crate) chain_without_loads: f64,
     /// By step: the origin of its address; `None` where it makes no reference.
-    pub(super) origins: Vec<Option<Origin>>,
+    pub(crate) origins: Vec<Option<Origin>>,
     /// By step that is a conditional branch: the steps whose loads decide it.
-    pub(super) decided_by: Vec<(usize, Vec<usize>)>,
+    pub(crate) decided_by: Vec<(usize, Vec<usize>)>,
 }
 
 /// Analyses an iteration of a loop.
-pub(super) fn of_loop(steps: &[Step], width: f64) -> Flow {
+pub(crate) fn of_loop(steps: &[Step], width: f64) -> Flow {
     let chain = chain(steps, LOAD_LATENCY);
     let chain_without_loads = chain_of(steps, 0.0, chain);
     let (origins, decided_by) = origins(steps, ITERATIONS);
@@ -66,7 +66,7 @@ pub(super) fn of_loop(steps: &[Step], width: f64) -> Flow {
 }
 
 /// Analyses a sequence that does not repeat: nothing is handed on, and no address has a stride.
-pub(super) fn of_sequence(steps: &[Step], width: f64) -> Flow {
+pub(crate) fn of_sequence(steps: &[Step], width: f64) -> Flow {
     let (mut origins, decided_by) = origins(steps, 1);
     for origin in origins.iter_mut().flatten() {
         if matches!(origin, Origin::Stride(_) | Origin::Constant | Origin::Chained) {
@@ -82,7 +82,7 @@ fn chain_of(steps: &[Step], load_latency: f64, most: f64) -> f64 {
 }
 
 /// Cycles that dispatch and units need for the steps.
-pub(super) fn throughput(steps: &[Step], width: f64) -> f64 {
+pub(crate) fn throughput(steps: &[Step], width: f64) -> f64 {
     let (mut slots, mut loads, mut stores, mut branches) = (0.0, 0.0, 0.0, 0.0);
     let (mut multiplier, mut vector, mut float, mut shuffle, mut divider) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for step in steps {

@@ -1,8 +1,8 @@
 //! How often the references of a node miss, for each execution, and how their waits overlap.
 
-use super::flow::Origin;
-use super::graph::Node;
-use super::stall::{Events, Role};
+use crate::flow::Origin;
+use crate::graph::Node;
+use crate::stall::{Events, Role};
 use instrument::Profile;
 use simulate::SiteMisses;
 
@@ -17,7 +17,7 @@ const LINE_BYTES: u64 = 64;
 const SMALL_STRIDE_TLB_SHARE: f64 = 0.25;
 
 /// The simulated counts by site, with the places of the machine's levels.
-pub(super) struct Misses<'a> {
+pub(crate) struct Misses<'a> {
     profile: &'a Profile,
     sites: &'a [SiteMisses],
     /// By simulated level: where its misses are served, 0 for the second level to 2 for memory.
@@ -28,7 +28,7 @@ pub(super) struct Misses<'a> {
 
 impl<'a> Misses<'a> {
     /// The misses of a profile; `numbers` are the machine's numbers of the simulated levels.
-    pub(super) fn of(profile: &'a Profile, sites: &'a [SiteMisses], numbers: &[u8]) -> Misses<'a> {
+    pub(crate) fn of(profile: &'a Profile, sites: &'a [SiteMisses], numbers: &[u8]) -> Misses<'a> {
         let mut first_sites = vec![0; profile.blocks.len() + 1];
         profile.sites.iter().for_each(|site| first_sites[site.block as usize + 1] += 1);
         for block in 0..profile.blocks.len() {
@@ -38,13 +38,13 @@ impl<'a> Misses<'a> {
     }
 
     /// The sites of a block, each with the index of its instruction.
-    pub(super) fn all_of_block(&self, block: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
+    pub(crate) fn all_of_block(&self, block: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
         let own = self.first_sites[block]..self.first_sites[block + 1];
         own.map(|site| (site, self.profile.sites[site as usize].index as usize))
     }
 
     /// The sites of a block that missed.
-    pub(super) fn of_block(&self, block: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
+    pub(crate) fn of_block(&self, block: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
         let missed = |site: &(u32, usize)| {
             self.sites.get(site.0 as usize).is_some_and(|site| *site != SiteMisses::default())
         };
@@ -52,7 +52,7 @@ impl<'a> Misses<'a> {
     }
 
     /// The misses of a site: of loads, and of stores. Translations count as the loads' if it loads.
-    pub(super) fn events(&self, site: u32) -> [Events; 2] {
+    pub(crate) fn events(&self, site: u32) -> [Events; 2] {
         let SiteMisses { loads, stores, tlbs } = self.sites[site as usize];
         let mut events = [self.served(&loads), self.served(&stores)];
         let walks = tlbs[1].min(tlbs[0]);
@@ -62,7 +62,7 @@ impl<'a> Misses<'a> {
     }
 
     /// Where the misses of each level are served: the misses of a level less those of the next one.
-    pub(super) fn served(&self, misses: &[u64]) -> Events {
+    pub(crate) fn served(&self, misses: &[u64]) -> Events {
         let mut events = Events::default();
         for (level, &place) in self.served_by.iter().enumerate() {
             let further = misses.get(level + 1).copied().filter(|_| level + 1 < self.served_by.len());
@@ -72,7 +72,7 @@ impl<'a> Misses<'a> {
     }
 
     /// By step of a node: misses of loads and of stores in each execution.
-    pub(super) fn of_node(&self, node: &Node) -> Vec<[Events; 2]> {
+    pub(crate) fn of_node(&self, node: &Node) -> Vec<[Events; 2]> {
         let mut rates = vec![[Events::default(); 2]; node.steps.len()];
         let each = 1.0 / node.executions.max(1) as f64;
         for (site, index) in node.blocks.iter().flat_map(|&block| self.of_block(block)) {
@@ -95,7 +95,7 @@ fn served_by(numbers: &[u8]) -> Vec<usize> {
 }
 
 /// How the misses of a load overlap; `lines` come in an iteration by references with its stride.
-pub(super) fn role(origin: Option<Origin>, rate: &Events, lines: f64) -> Role {
+pub(crate) fn role(origin: Option<Origin>, rate: &Events, lines: f64) -> Role {
     let missed: f64 = rate.served.iter().sum();
     let translated: f64 = rate.translated.iter().sum();
     match origin {
@@ -108,7 +108,7 @@ pub(super) fn role(origin: Option<Origin>, rate: &Events, lines: f64) -> Role {
 }
 
 /// How the misses of a store take bandwidth.
-pub(super) fn role_of_store(origin: Option<Origin>, lines: f64) -> Role {
+pub(crate) fn role_of_store(origin: Option<Origin>, lines: f64) -> Role {
     match origin {
         Some(Origin::Stride(Some(bytes))) if is_dense(bytes, lines) => Role::Streamed,
         Some(Origin::Stride(None)) => Role::Streamed,

@@ -12,10 +12,10 @@
 //! - A mispredicted branch that a load decides waits for it, where the load's address came by
 //!   branches as well; where it did not, the wrong path has asked for the next lines meanwhile.
 
-use super::core::Core;
+use crate::core::Core;
 
 /// Kinds of waits: for the second level, the third, memory, and the TLBs.
-pub(super) const KINDS: usize = 4;
+pub(crate) const KINDS: usize = 4;
 
 /// How far the view reaches for chains, in distances between mispredicted branches.
 const BEHIND_BRANCHES: f64 = 2.0;
@@ -29,11 +29,11 @@ const NEAR_LINES: f64 = 16.0;
 /// How often something waits in an iteration, by kind: served by L2, L3 and memory, and the two
 /// levels of translation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Events {
+pub(crate) struct Events {
     /// Lines that the second level, the third, and memory had.
-    pub(super) served: [f64; 3],
+    pub(crate) served: [f64; 3],
     /// Translations that the second-level TLB had, and walks.
-    pub(super) translated: [f64; 2],
+    pub(crate) translated: [f64; 2],
 }
 
 impl Core {
@@ -45,21 +45,21 @@ impl Core {
 }
 
 impl Events {
-    pub(super) fn add(&mut self, other: &Events, times: f64) {
+    pub(crate) fn add(&mut self, other: &Events, times: f64) {
         let pairs = self.served.iter_mut().zip(other.served);
         pairs.for_each(|(sum, more)| *sum += times * more);
         let pairs = self.translated.iter_mut().zip(other.translated);
         pairs.for_each(|(sum, more)| *sum += times * more);
     }
 
-    pub(super) fn times(&self, factor: f64) -> Events {
+    pub(crate) fn times(&self, factor: f64) -> Events {
         let mut events = Events::default();
         events.add(self, factor);
         events
     }
 
     /// Cycles of all waits in full, by kind.
-    pub(super) fn waits(&self, core: &Core) -> [f64; KINDS] {
+    pub(crate) fn waits(&self, core: &Core) -> [f64; KINDS] {
         let near = if self.is_near() { core.near } else { 1.0 };
         let shares = [1.0, near, near];
         let [second, third, memory] =
@@ -96,37 +96,37 @@ impl Events {
 
 /// The misses of an iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Iteration {
+pub(crate) struct Iteration {
     /// Instructions.
-    pub(super) instructions: f64,
+    pub(crate) instructions: f64,
     /// Cycles without any miss.
-    pub(super) base: f64,
+    pub(crate) base: f64,
     /// Mispredicted branches.
-    pub(super) mispredictions: f64,
+    pub(crate) mispredictions: f64,
     /// How probably another iteration follows.
-    pub(super) again: f64,
+    pub(crate) again: f64,
     /// Misses whose addresses need no chained load.
-    pub(super) independent: Events,
+    pub(crate) independent: Events,
     /// Lines of streams, and of stores.
-    pub(super) streams: Events,
+    pub(crate) streams: Events,
     /// Misses of chained loads.
-    pub(super) chained: Events,
+    pub(crate) chained: Events,
 }
 
 /// The share of each wait that costs time, beside what the base hides.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Exposed {
+pub(crate) struct Exposed {
     /// Of an independent miss's wait.
-    pub(super) independent: f64,
+    pub(crate) independent: f64,
     /// Of a stream's bandwidth.
-    pub(super) stream: f64,
+    pub(crate) stream: f64,
     /// Of a chained miss's wait.
-    pub(super) chained: f64,
+    pub(crate) chained: f64,
 }
 
 impl Iteration {
     /// Counts events of a step, so often in each iteration.
-    pub(super) fn count(&mut self, role: Role, events: &Events, times: f64) {
+    pub(crate) fn count(&mut self, role: Role, events: &Events, times: f64) {
         match role {
             Role::Chained => self.chained.add(events, times),
             Role::Independent => self.independent.add(events, times),
@@ -138,14 +138,14 @@ impl Iteration {
     /// Chains that stand in the reorder buffer together, because each is short. A mispredicted
     /// branch ends the view, but the chain behind it begins before the branch is decided where both
     /// paths lead there.
-    pub(super) fn chains(&self, core: &Core) -> f64 {
+    pub(crate) fn chains(&self, core: &Core) -> f64 {
         let between = self.instructions / self.mispredictions.max(1e-9);
         let chain = self.instructions.max(1.0) / (1.0 - self.again).max(1e-3);
         (core.window.min(BEHIND_BRANCHES * between) / chain).clamp(1.0, core.parallel[0])
     }
 
     /// The shares for the loop.
-    pub(super) fn exposed(&self, core: &Core) -> Exposed {
+    pub(crate) fn exposed(&self, core: &Core) -> Exposed {
         // A wrong path mostly asks for lines that the right one needs too, so that mispredicted
         // branches do not end the view for addresses that need no branch.
         let (instructions, window) = (self.instructions.max(1.0), core.window);
@@ -172,7 +172,7 @@ impl Iteration {
 }
 
 /// Cycles of a site's events, by kind.
-pub(super) fn cost(events: &Events, role: Role, exposed: &Exposed, core: &Core) -> [f64; KINDS] {
+pub(crate) fn cost(events: &Events, role: Role, exposed: &Exposed, core: &Core) -> [f64; KINDS] {
     match role {
         Role::Chained => events.waits(core).map(|wait| wait * exposed.chained),
         Role::Independent => events.waits(core).map(|wait| wait * exposed.independent),
@@ -183,7 +183,7 @@ pub(super) fn cost(events: &Events, role: Role, exposed: &Exposed, core: &Core) 
 
 /// How misses of a site overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// In a chain, each after the other.
     Chained,
     /// Next to others that do not need it.

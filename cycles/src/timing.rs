@@ -10,7 +10,7 @@ use iced_x86::{Instruction, OpKind};
 
 /// What an instruction takes beside a slot of the dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     /// Integer arithmetic and everything unlisted.
     General,
     /// The one multiplier of integers.
@@ -29,19 +29,19 @@ pub(super) enum Unit {
 
 /// How an instruction takes time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Timing {
+pub(crate) struct Timing {
     /// Cycles until a dependent instruction may start, loads excluded.
-    pub(super) latency: u8,
+    pub(crate) latency: u8,
     /// Slots of the dispatch.
-    pub(super) slots: u8,
-    pub(super) unit: Unit,
+    pub(crate) slots: u8,
+    pub(crate) unit: Unit,
 }
 
 /// Cycles of a load that hits the first level.
-pub(super) const LOAD_LATENCY: f64 = 5.0;
+pub(crate) const LOAD_LATENCY: f64 = 5.0;
 
 /// The timing of an instruction.
-pub(super) fn timing(instruction: &Instruction) -> Timing {
+pub(crate) fn timing(instruction: &Instruction) -> Timing {
     let (latency, slots, unit) = of_mnemonic(instruction.mnemonic()).unwrap_or_else(|| by_shape(instruction));
     Timing { latency, slots, unit }
 }
@@ -61,7 +61,7 @@ fn by_shape(instruction: &Instruction) -> (u8, u8, Unit) {
 }
 
 /// Whether an instruction only copies.
-pub(super) fn is_move(mnemonic: Mnemonic) -> bool {
+pub(crate) fn is_move(mnemonic: Mnemonic) -> bool {
     matches!(
         mnemonic,
         Mov | Movzx

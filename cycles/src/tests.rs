@@ -1,9 +1,9 @@
 //! Dependences of code sequences that are written by hand, and what their misses cost.
 
-use super::flow::{of_loop, of_sequence, Flow, Origin};
-use super::stall::{cost, Events, Iteration, Role};
-use super::step::{Reader, Step};
-use super::*;
+use crate::flow::{of_loop, of_sequence, Flow, Origin};
+use crate::stall::{cost, Events, Iteration, Role};
+use crate::step::{Reader, Step};
+use crate::*;
 use iced_x86::{Code, Instruction, MemoryOperand, Register};
 
 const WIDTH: f64 = 6.0;

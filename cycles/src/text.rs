@@ -11,18 +11,18 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 /// Reads the code of one profile.
-pub(super) struct Text<'a> {
+pub(crate) struct Text<'a> {
     profile: &'a Profile,
     files: HashMap<u32, Option<File>>,
 }
 
 impl<'a> Text<'a> {
-    pub(super) fn new(profile: &'a Profile) -> Text<'a> {
+    pub(crate) fn new(profile: &'a Profile) -> Text<'a> {
         Text { profile, files: HashMap::new() }
     }
 
     /// The instructions of a block; `None` where they cannot be known.
-    pub(super) fn instructions(&mut self, block: &Block) -> Option<Vec<Instruction>> {
+    pub(crate) fn instructions(&mut self, block: &Block) -> Option<Vec<Instruction>> {
         let module = self.profile.modules.get(block.module as usize)?;
         let open = || module.path.is_absolute().then(|| File::open(&module.path).ok()).flatten();
         let file = self.files.entry(block.module).or_insert_with(open).as_ref()?;

@@ -11,6 +11,8 @@
 //! what misses cost beside the base. **Units.** Cycles of one core that has everything to itself.
 //! **Leaves out** what LIMITS.md lists under estimated cycles.
 
+#![forbid(unsafe_code)]
+
 mod core;
 mod flow;
 mod graph;

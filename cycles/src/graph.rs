@@ -3,8 +3,8 @@
 //! The loop of a block is its most probable way back to itself, by the direction that branches
 //! took. A call leads to the instruction behind it; indirect jumps and returns lead nowhere.
 
-use super::step::{Reader, Step};
-use super::text::Text;
+use crate::step::{Reader, Step};
+use crate::text::Text;
 use iced_x86::{FlowControl, Instruction};
 use instrument::Profile;
 use std::collections::{BinaryHeap, HashMap};
@@ -22,31 +22,31 @@ const VISITED_MAX: usize = 80;
 const STEPS_MAX: usize = 400;
 
 /// Blocks that begin and end at the same places: copies of one.
-pub(super) struct Node {
+pub(crate) struct Node {
     /// Indices into [`Profile::blocks`].
-    pub(super) blocks: Vec<usize>,
-    pub(super) executions: u64,
+    pub(crate) blocks: Vec<usize>,
+    pub(crate) executions: u64,
     /// Empty where the code is not known.
-    pub(super) steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
     /// Nodes that follow, with the share of executions that go there.
     next: Vec<(usize, f64)>,
 }
 
 /// A loop through a node, which is its first.
-pub(super) struct Cycle {
-    pub(super) nodes: Vec<usize>,
+pub(crate) struct Cycle {
+    pub(crate) nodes: Vec<usize>,
     /// How probably an iteration is followed by another one.
-    pub(super) again: f64,
+    pub(crate) again: f64,
 }
 
 /// The hot blocks.
-pub(super) struct Graph {
-    pub(super) nodes: Vec<Node>,
+pub(crate) struct Graph {
+    pub(crate) nodes: Vec<Node>,
 }
 
 impl Graph {
     /// The hot blocks of `profile`, the one with most instructions first.
-    pub(super) fn of(profile: &Profile) -> Graph {
+    pub(crate) fn of(profile: &Profile) -> Graph {
         let mut reader = Reader::new();
         let mut text = Text::new(profile);
         let mut places: HashMap<u64, (usize, u64)> = HashMap::new();
@@ -74,7 +74,7 @@ impl Graph {
     }
 
     /// The most probable way from a node back to itself.
-    pub(super) fn cycle(&self, start: usize) -> Option<Cycle> {
+    pub(crate) fn cycle(&self, start: usize) -> Option<Cycle> {
         // Dijkstra's search; the length of an edge is the logarithm of how improbable it is.
         let mut reached: HashMap<usize, (f64, usize)> = HashMap::new();
         let mut queue = BinaryHeap::from([Reached { length: 0.0, node: start, from: start }]);

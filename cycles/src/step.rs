@@ -1,29 +1,29 @@
 //! An instruction as the analysis of dependences sees it.
 
-use super::timing::{is_move, timing, Timing, Unit};
+use crate::timing::{is_move, timing, Timing, Unit};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 /// Registers that carry dependences: by the number of the full register, and one for all flags.
-pub(super) type Slot = u8;
+pub(crate) type Slot = u8;
 
 /// The slot of the flags.
 const FLAGS: Slot = 255;
 
 /// The number of slots.
-pub(super) const SLOTS: usize = 256;
+pub(crate) const SLOTS: usize = 256;
 
 /// The address of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Address {
-    pub(super) base: Option<Slot>,
-    pub(super) index: Option<Slot>,
-    pub(super) scale: u8,
-    pub(super) displacement: u64,
+pub(crate) struct Address {
+    pub(crate) base: Option<Slot>,
+    pub(crate) index: Option<Slot>,
+    pub(crate) scale: u8,
+    pub(crate) displacement: u64,
 }
 
 /// What an instruction does to a register that addresses may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// The register becomes another one plus a constant.
     Offset { to: Slot, from: Slot, constant: i64 },
     /// The register becomes another one plus or minus a register.
@@ -36,31 +36,31 @@ pub(super) enum Change {
 
 /// One instruction.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// Registers that feed the result, those of an address excluded.
-    pub(super) reads: Vec<Slot>,
-    pub(super) writes: Vec<Slot>,
-    pub(super) address: Option<Address>,
-    pub(super) loads: u8,
-    pub(super) stores: u8,
-    pub(super) timing: Timing,
-    pub(super) change: Change,
+    pub(crate) reads: Vec<Slot>,
+    pub(crate) writes: Vec<Slot>,
+    pub(crate) address: Option<Address>,
+    pub(crate) loads: u8,
+    pub(crate) stores: u8,
+    pub(crate) timing: Timing,
+    pub(crate) change: Change,
     /// Whether it is a conditional branch, which the flags feed.
-    pub(super) conditional: bool,
+    pub(crate) conditional: bool,
     /// Of a repeated string instruction: bytes of an element.
-    pub(super) repeated: Option<usize>,
+    pub(crate) repeated: Option<usize>,
 }
 
 /// Reads the steps of instructions.
-pub(super) struct Reader(InstructionInfoFactory);
+pub(crate) struct Reader(InstructionInfoFactory);
 
 impl Reader {
-    pub(super) fn new() -> Reader {
+    pub(crate) fn new() -> Reader {
         Reader(InstructionInfoFactory::new())
     }
 
     /// The step of an instruction with so many loads and stores.
-    pub(super) fn step(&mut self, instruction: &Instruction, loads: u8, stores: u8) -> Step {
+    pub(crate) fn step(&mut self, instruction: &Instruction, loads: u8, stores: u8) -> Step {
         let memory =
             (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
         let is_lea = instruction.mnemonic() == Mnemonic::Lea;
