@@ -2,7 +2,7 @@
 //!
 //! Widths are instructions, first-level misses under `cache`, or the column that sorts the report.
 //! Boxes of one caller are in the order of their names. **Leaves out** contexts deeper than
-//! [`DEPTH_MAX`], whose costs stand with the last one drawn, and what is too narrow to be seen.
+//! `DEPTH_MAX`, whose costs stand with the last one drawn, and what is too narrow to be seen.
 
 use super::detail::Detail;
 use super::measurement::Report;

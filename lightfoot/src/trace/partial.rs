@@ -1,6 +1,6 @@
 //! Writes records to disk during a run, so that an interrupted measurement keeps its records.
 //!
-//! During a run, records are appended to a separate trace file, `FILE.partial`, at most [`EVERY`]
+//! During a run, records are appended to a separate trace file, `FILE.partial`, at most `EVERY`
 //! after they were made. When the run is over, the whole trace, with the fields that are known only
 //! then, is written to another file, which is renamed to `FILE`. A partial file that remains is a
 //! cut trace, and all commands read it. It is locked as long as its writer lives, so that a reader
