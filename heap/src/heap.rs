@@ -53,6 +53,18 @@ const PLAIN: [Accessed; 256] = {
     all
 };
 
+/// Ends of blocks at an address whose beginnings were not read yet.
+///
+/// The records of one thread are in order. Hence only another thread can have recorded what is
+/// missing, and a program with one thread never matches anything here.
+#[derive(Clone, Copy, Default)]
+struct Unmatched {
+    /// Negative for blocks that began although the end of the one before was not read yet.
+    ends: i64,
+    /// The thread whose records showed the last of them.
+    thread: u32,
+}
+
 /// The heap.
 pub(crate) struct Heap {
     frames_max: usize,
@@ -62,9 +74,10 @@ pub(crate) struct Heap {
     /// Instructions of all threads.
     now: u64,
     layout: StateLayout,
-    /// By address: ends of blocks whose beginnings come later, because another thread recorded
-    /// them; negative for blocks that began although the end of the one before comes later.
-    unmatched: ByNumber<u64, i64>,
+    /// The thread whose records are being read.
+    reading: u32,
+    /// By address: what another thread's records may still complete.
+    unmatched: ByNumber<u64, Unmatched>,
     /// Allocations whose result was not seen.
     pub(crate) lost: u64,
 }
@@ -78,6 +91,7 @@ impl Heap {
             threads: HashMap::new(),
             now: 0,
             layout: StateLayout::default(),
+            reading: 0,
             unmatched: ByNumber::default(),
             lost: 0,
         }
@@ -87,6 +101,7 @@ impl Heap {
     pub(crate) fn records(&mut self, number: u32, records: &[Record]) {
         const TOOL: u8 = RecordKind::Tool as u8;
         let (mut thread, mut groups) = self.threads.remove(&number).unwrap_or_default();
+        self.reading = number;
         let mut at = 0;
         while let Some(record) = records.get(at) {
             let plain = PLAIN[usize::from(record.what as u8)];
@@ -211,14 +226,14 @@ impl Heap {
 
     /// A block begins to live.
     fn born(&mut self, site: u32, address: u64, size_bytes: u64) {
-        // Where there is one thread, the block before was freed by a function without a symbol.
+        // The block before was freed by another thread, or by a function without a symbol.
         if self.end(address) {
             self.balance(address, -1);
         }
         let counts = self.sites.born(site, size_bytes, self.now);
         let born = self.now;
         self.live.insert(Block { address, size_bytes, site, counts, born, ..Block::default() });
-        if self.unmatched.get(&address).is_some_and(|&ends| ends > 0) {
+        if self.ends_by_others(address) > 0 {
             self.end(address);
             self.balance(address, -1);
         }
@@ -227,10 +242,10 @@ impl Heap {
     /// A thread frees a block.
     fn free(&mut self, thread: &mut Thread, entered: &Entered) {
         let address = entered.arguments[0];
-        if self.unmatched.get(&address).is_some_and(|&ends| ends < 0) {
+        if self.ends_by_others(address) < 0 {
             return self.balance(address, 1);
         }
-        if !self.end(address) && !self.threads.is_empty() && !thread.is_allocators_own(entered) {
+        if !self.end(address) && !thread.is_allocators_own(entered) {
             self.balance(address, 1);
         }
     }
@@ -243,15 +258,23 @@ impl Heap {
         true
     }
 
-    /// Notes an end of a block without its beginning, or that one was found. Records of one thread
-    /// are in order, so that only several threads need it.
+    /// Ends without a beginning at an address that this thread may complete.
+    fn ends_by_others(&self, address: u64) -> i64 {
+        let reading = self.reading;
+        self.unmatched.get(&address).filter(|known| known.thread != reading).map_or(0, |known| known.ends)
+    }
+
+    /// Notes an end of a block without its beginning, or that one was found.
     fn balance(&mut self, address: u64, more: i64) {
-        if address == 0 || self.threads.is_empty() {
+        if address == 0 {
             return;
         }
-        let ends = self.unmatched.entry(address).or_default();
-        *ends += more;
-        if *ends == 0 {
+        let known = self.unmatched.entry(address).or_default();
+        if known.ends * more >= 0 {
+            known.thread = self.reading;
+        }
+        known.ends += more;
+        if known.ends == 0 {
             self.unmatched.remove(&address);
         }
     }

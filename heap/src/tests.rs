@@ -279,9 +279,6 @@ fn blocks_pass_from_thread_to_thread_in_any_order_of_records() {
     }
     let ended = |batches: &[(u32, &[Record])]| {
         let mut heap = Heap::new(1);
-        // Both threads are known.
-        heap.records(1, &[]);
-        heap.records(2, &[]);
         batches.iter().for_each(|(thread, records)| heap.records(*thread, records));
         heap.ended(9);
         let all = &heap.sites.all;
@@ -292,4 +289,27 @@ fn blocks_pass_from_thread_to_thread_in_any_order_of_records() {
     assert_eq!(ended(&[(2, &other.0), (1, &maker.0)]), (3, 0, 0));
     assert_eq!(ended(&[(2, first), (1, &maker.0), (2, last)]), (3, 0, 0));
     assert_eq!(ended(&[(1, &maker.0), (2, first)]), (3, 1, 1), "two ends never came");
+}
+
+#[test]
+fn what_one_thread_frees_ends_no_later_block_of_its_own() {
+    let mut written = Written::default();
+    // The first block was allocated by a function without a symbol, and the third one freed by one.
+    written.calls(1, Function::Free, [0x5000, 0], 1, 0);
+    for now in 2..5 {
+        written.calls(2, Function::Allocate, [16, 0], now, 0x5000);
+    }
+    let ended = |freed: bool| {
+        let mut written = Written(written.0.clone());
+        if freed {
+            written.calls(3, Function::Free, [0x5000, 0], 6, 0);
+        }
+        let mut heap = Heap::new(1);
+        // Another thread lives, too.
+        heap.records(2, &[]);
+        heap.records(1, &written.0);
+        heap.ended(9);
+        heap.sites.all.at_end.blocks
+    };
+    assert_eq!((ended(false), ended(true)), (1, 0));
 }
