@@ -279,8 +279,11 @@ fn sums_are_those_of_dhat() {
     {
         let own = ["--run-libc-freeres=no", "--run-cxx-freeres=no", "--dhat-out-file=/dev/null"];
         let mut theirs = Command::new("valgrind");
-        theirs.args(["--tool=dhat"]).args(own).args(words).env("PERL_HASH_SEED", "0");
-        let theirs = theirs.current_dir(bench.path()).output().unwrap();
+        // Some packages start Valgrind by a shell, which sets `PWD`.
+        let folder = bench.path();
+        bench::unwished(&mut theirs).args(["--tool=dhat"]).args(own).args(words);
+        theirs.current_dir(folder).env("PWD", folder).env("PERL_HASH_SEED", "0");
+        let theirs = theirs.output().unwrap();
         let theirs = sums(&String::from_utf8_lossy(&theirs.stderr), &["Total", "At "]);
         if theirs.len() < 3 {
             eprintln!("skipped: valgrind cannot run {words:?} here");
@@ -288,7 +291,8 @@ fn sums_are_those_of_dhat() {
         }
         // The variables that Valgrind adds to the environment are blocks in some programs.
         let (_, preloaded) = preloaded();
-        let ours = lightfoot().within(bench.path()).env("PERL_HASH_SEED", "0").env("LD_PRELOAD", preloaded);
+        let ours = lightfoot().within(folder).env("PWD", folder).env("PERL_HASH_SEED", "0");
+        let ours = ours.env("LD_PRELOAD", preloaded);
         let ours = ours.env("LD_LIBRARY_PATH", "/usr/lib/debug");
         let ours = ours.env("GLIBCPP_FORCE_NEW", "1").env("GLIBCXX_FORCE_NEW", "1");
         let ours = ours.args(["valgrind", "--tool=dhat", "--dhat-out-file=o"]).args(words).run();
