@@ -6,7 +6,7 @@
 use lightfoot_instrument::tool::{
     run_tool, Batch, Instrumenter, Register, Report, Summary, Tool, Transfer, Value,
 };
-use lightfoot_instrument::{Command, Exit, Options};
+use lightfoot_instrument::{Command, Options};
 use std::collections::HashMap;
 use std::process::ExitCode;
 
@@ -88,11 +88,7 @@ fn main() -> ExitCode {
     match run_tool(&command, &Options::default(), &mut DynamicMemory::default()) {
         Ok((outcome, report)) => {
             eprint!("{report}");
-            ExitCode::from(match outcome.exit {
-                Exit::Code(code) => code as u8,
-                Exit::Signal(signal) => 128 + signal as u8,
-                Exit::RunsOn => 0,
-            })
+            ExitCode::from(outcome.exit.status())
         }
         Err(error) => {
             eprintln!("{error}");

@@ -3,7 +3,7 @@
 
 use lightfoot_instrument::tool::run_tool;
 use lightfoot_instrument::tools::{find, Setting, TOOLS};
-use lightfoot_instrument::{Command, Exit, Options};
+use lightfoot_instrument::{Command, Options};
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -22,9 +22,5 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let command = Command { program, arguments: arguments.collect() };
     let (outcome, report) = run_tool(&command, &Options::default(), &mut *(stock.new)(&setting)?)?;
     eprint!("{report}");
-    Ok(ExitCode::from(match outcome.exit {
-        Exit::Code(code) => code as u8,
-        Exit::Signal(signal) => 128 + signal as u8,
-        Exit::RunsOn => 0,
-    }))
+    Ok(ExitCode::from(outcome.exit.status()))
 }

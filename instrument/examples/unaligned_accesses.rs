@@ -2,7 +2,7 @@
 //! are. ATOM's tool of that name.
 
 use lightfoot_instrument::tool::{run_tool, Batch, Instrumenter, Report, Row, Summary, Tool, Value};
-use lightfoot_instrument::{Command, Exit, Options};
+use lightfoot_instrument::{Command, Options};
 use std::collections::HashMap;
 use std::process::ExitCode;
 
@@ -55,11 +55,7 @@ fn main() -> ExitCode {
     match run_tool(&command, &Options::default(), &mut Unaligned::default()) {
         Ok((outcome, report)) => {
             eprint!("{report}");
-            ExitCode::from(match outcome.exit {
-                Exit::Code(code) => code as u8,
-                Exit::Signal(signal) => 128 + signal as u8,
-                Exit::RunsOn => 0,
-            })
+            ExitCode::from(outcome.exit.status())
         }
         Err(error) => {
             eprintln!("{error}");

@@ -129,6 +129,18 @@ pub enum Exit {
     RunsOn,
 }
 
+impl Exit {
+    /// The exit status that a shell would report: 128 and the number of a signal that ended the
+    /// program; 0 if it runs on.
+    pub fn status(self) -> u8 {
+        match self {
+            Exit::Code(code) => code as u8,
+            Exit::Signal(signal) => (128 + signal) as u8,
+            Exit::RunsOn => 0,
+        }
+    }
+}
+
 /// Statistics of the engine, which explain how long a run took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EngineStats {
@@ -286,4 +298,17 @@ pub struct Unobserved;
 
 impl Observer for Unobserved {
     fn records(&mut self, _thread: u32, _records: &[Record]) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_end_as_a_shell_says() {
+        assert_eq!(Exit::Code(3).status(), 3);
+        assert_eq!(Exit::Code(255).status(), 255);
+        assert_eq!(Exit::Signal(11).status(), 139);
+        assert_eq!(Exit::RunsOn.status(), 0);
+    }
 }

@@ -8,7 +8,7 @@
 //! Figures 2 and 3.
 
 use instrument::tool::{run_named, Batch, Instrumenter, Report, Row, Summary, Tool, Value};
-use instrument::{Command, Exit, Options};
+use instrument::{Command, Options};
 use lightfoot_symbol::ProgramNames;
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -133,11 +133,7 @@ fn main() -> ExitCode {
     match run_named(&command, &Options::default(), names, &mut Cache::default()) {
         Ok((outcome, report)) => {
             eprint!("{report}");
-            ExitCode::from(match outcome.exit {
-                Exit::Code(code) => code as u8,
-                Exit::Signal(signal) => 128 + signal as u8,
-                Exit::RunsOn => 0,
-            })
+            ExitCode::from(outcome.exit.status())
         }
         Err(error) => {
             eprintln!("{error}");

@@ -5,7 +5,7 @@
 //! --example instruction_counter -- /bin/ls`. Source: Srivastava and Eustace 1994, section 4.
 
 use instrument::tool::{run_named, Counter, Instrumenter, Report, Row, Summary, Tool};
-use instrument::{Command, Exit, Options};
+use instrument::{Command, Options};
 use lightfoot_symbol::ProgramNames;
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -70,11 +70,7 @@ fn main() -> ExitCode {
     match run_named(&command, &Options::default(), names, &mut InstructionCounter::default()) {
         Ok((outcome, report)) => {
             eprint!("{report}");
-            ExitCode::from(match outcome.exit {
-                Exit::Code(code) => code as u8,
-                Exit::Signal(signal) => 128 + signal as u8,
-                Exit::RunsOn => 0,
-            })
+            ExitCode::from(outcome.exit.status())
         }
         Err(error) => {
             eprintln!("{error}");

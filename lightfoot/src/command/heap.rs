@@ -2,7 +2,7 @@
 
 use crate::cli::{Heap, HeapFormat, HeapSort};
 use crate::report::heap::{HeapReport, Ran, SiteRow};
-use crate::run::engine::{self, exit_status};
+use crate::run::engine;
 use anyhow::Result;
 use heap::{HeapProfile, HeapTool};
 use instrument::{Command, Options, Outcome};
@@ -45,7 +45,7 @@ pub(super) fn run(options: &Heap) -> Result<u8> {
         HeapFormat::Dhat => report.dhat(),
     };
     destination.write(text)?;
-    Ok(if outcome.interrupted { exit::INTERRUPTED } else { exit_status(outcome.exit) })
+    Ok(if outcome.interrupted { exit::INTERRUPTED } else { outcome.exit.status() })
 }
 
 /// The report of a program that has run under the tool.
@@ -55,7 +55,7 @@ pub(super) fn report(command: &Command, outcome: &Outcome, tool: HeapTool) -> He
     let ran = Ran {
         command: words.map(|word| word.to_string_lossy().into_owned()).collect(),
         pid: outcome.processes.first().map_or(0, |process| process.pid),
-        exit_status: exit_status(outcome.exit),
+        exit_status: outcome.exit.status(),
         partial: outcome.interrupted,
     };
     let mut warnings = outcome.warnings.clone();

@@ -14,7 +14,7 @@ use crate::report::{group, html, sortable, Engine, Kind, Metric, Order, ProcessR
 use crate::run::block_order::branch::Predicted;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
 use crate::run::calls::Calls;
-use crate::run::engine::{self, exit_signal, exit_status};
+use crate::run::engine::{self, exit_signal};
 use crate::run::hierarchy::Hierarchy;
 use crate::run::images::{Images, Kept};
 use crate::run::named::cache_folder;
@@ -516,7 +516,7 @@ fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
         version: env!("CARGO_PKG_VERSION"),
         kind: measured.kind,
         command: Vec::new(),
-        exit_status: if outcome.interrupted { exit::INTERRUPTED } else { exit_status(outcome.exit) },
+        exit_status: if outcome.interrupted { exit::INTERRUPTED } else { outcome.exit.status() },
         signal: exit_signal(outcome.exit),
         partial: outcome.interrupted,
         rep,
@@ -561,7 +561,7 @@ fn processes(processes: &[Process], images: &Images<'_>, none: Counts) -> Vec<Pr
             place: index + 1,
             parent_place: process.parent.map(|parent| parent + 1),
             command: process.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            exit_status: process.exit.map(exit_status),
+            exit_status: process.exit.map(instrument::Exit::status),
             signal: process.exit.and_then(exit_signal),
             counts,
         }

@@ -5,7 +5,7 @@
 //! `instrument::tool::run_tool`.
 
 use crate::cli::Tool;
-use crate::run::engine::{self, exit_status};
+use crate::run::engine;
 use anyhow::{Context, Result};
 use instrument::tools::{find, BuiltinTool, Setting, TOOLS};
 use instrument::{Command, Options};
@@ -37,7 +37,7 @@ fn measure(stock: &BuiltinTool, command: &Command, options: &Tool) -> Result<u8>
     let warnings = outcome.warnings.iter().map(|warning| page.sentence("warning: ", warning));
     let text = format!("lightfoot tool {}\n{report}{}", stock.name, warnings.collect::<String>());
     present::output::Destination::Stderr.write(printable_lines(&text))?;
-    Ok(if outcome.interrupted { exit::INTERRUPTED } else { exit_status(outcome.exit) })
+    Ok(if outcome.interrupted { exit::INTERRUPTED } else { outcome.exit.status() })
 }
 
 fn list() -> String {

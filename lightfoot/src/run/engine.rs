@@ -65,15 +65,6 @@ pub fn run_probed(
     instrument::tool::run_probed(command, options, tool, plan).map_err(failure)
 }
 
-/// The exit status that a shell would report for this end of a program; 0 if it runs on.
-pub fn exit_status(exit: Exit) -> u8 {
-    match exit {
-        Exit::Code(code) => code as u8,
-        Exit::Signal(signal) => (128 + signal) as u8,
-        Exit::RunsOn => 0,
-    }
-}
-
 /// The signal that ended a program, if one did.
 pub fn exit_signal(exit: Exit) -> Option<i32> {
     match exit {
@@ -113,15 +104,3 @@ pub fn abilities() -> Vec<Ability> {
 
 const TRIAL: &str = "/bin/true";
 const MEASURES: &str = "trial: count a program";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_end_as_a_shell_says() {
-        assert_eq!(exit_status(Exit::Code(3)), 3);
-        assert_eq!(exit_status(Exit::Code(255)), 255);
-        assert_eq!(exit_status(Exit::Signal(11)), 139);
-    }
-}

@@ -4,7 +4,7 @@ use super::partial::Partial;
 use super::request::{Collector, Request};
 use super::signal;
 use super::target::Targets;
-use crate::run::engine::{exit_status, failure};
+use crate::run::engine::failure;
 use anyhow::{anyhow, bail, Result};
 use instrument::probe::{self, Held, ProbePlan, ProbeState, Running};
 use instrument::{Children, Options};
@@ -65,7 +65,7 @@ pub(super) fn finish(
     let ran = running.wait().map_err(failure)?;
     let (records, mut end) = ended?;
     end.interrupted = ran.interrupted;
-    end.exit_status = Some(if ran.interrupted { exit::INTERRUPTED } else { exit_status(ran.exit) });
+    end.exit_status = Some(if ran.interrupted { exit::INTERRUPTED } else { ran.exit.status() });
     header.notes.extend(ran.warnings);
     header.notes.extend(ran.locked.map(|why| format!("probes increment locked, at some ns each: {why}")));
     header.notes.extend(partial.complaint());

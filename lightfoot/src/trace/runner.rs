@@ -6,7 +6,7 @@ use super::request::{By, Collector, Engine, Request};
 use super::simulated::{Caches, Event, Simulated, Traced, Tracer, EVENTS};
 use super::target::Targets;
 use super::{kernel, native};
-use crate::run::engine::{self, exit_status};
+use crate::run::engine;
 use crate::run::hierarchy::Hierarchy;
 use anyhow::{bail, Result};
 use event::Stream;
@@ -131,7 +131,7 @@ fn run_simulated(request: &Request) -> Result<Trace> {
     if traced.lost > 0 {
         header.notes.push(format!("{} records could not be read: metrics are lower bounds", traced.lost));
     }
-    let exit_status = Some(if outcome.interrupted { exit::INTERRUPTED } else { exit_status(outcome.exit) });
+    let exit_status = Some(if outcome.interrupted { exit::INTERRUPTED } else { outcome.exit.status() });
     let totals = traced.totals.into_iter().map(Some).collect();
     let end = End { totals, exit_status, interrupted: outcome.interrupted };
     let Traced { records, functions, .. } = traced;

@@ -7,7 +7,7 @@ use super::marker::{Benchmarks, Named};
 use super::results::{events, Answer, Counted};
 use crate::cli::{BenchWorker, Rep};
 use crate::command::measure::translations;
-use crate::run::engine::{self, exit_signal, exit_status};
+use crate::run::engine::{self, exit_signal};
 use crate::run::hierarchy::Hierarchy;
 use crate::run::named;
 use crate::run::sections::{Recorded, Section, Sections};
@@ -118,7 +118,7 @@ fn ends(process: &Process) -> impl Iterator<Item = (u32, Option<Exit>)> + '_ {
 fn end_of(exit: Exit) -> Option<String> {
     match exit {
         Exit::Code(0) | Exit::RunsOn => None,
-        Exit::Code(_) => Some(format!("it ended with status {}", exit_status(exit))),
+        Exit::Code(_) => Some(format!("it ended with status {}", exit.status())),
         Exit::Signal(_) => Some(format!("signal {} ended it", exit_signal(exit).unwrap_or(0))),
     }
 }

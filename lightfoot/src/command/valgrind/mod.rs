@@ -17,7 +17,7 @@ mod settings;
 
 use super::measure::translations;
 use crate::report::parts::Shape;
-use crate::run::engine::{self, exit_signal, exit_status};
+use crate::run::engine::{self, exit_signal};
 use crate::run::sections::{Recorded, Section, Sections};
 use crate::run::simulation::Simulation;
 use crate::run::tally::{Event, Events};
@@ -293,7 +293,7 @@ fn end_as(exit: Exit) -> u8 {
         }
     }
     match exit {
-        Exit::Code(_) | Exit::RunsOn => exit_status(exit),
-        Exit::Signal(_) => exit_status(exit).max(FAILURE),
+        Exit::Code(_) | Exit::RunsOn => exit.status(),
+        Exit::Signal(_) => exit.status().max(FAILURE),
     }
 }
