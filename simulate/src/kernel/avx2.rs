@@ -24,6 +24,11 @@ impl Vectors for Avx2 {
     }
 
     #[inline(always)]
+    fn prefetch_address(self, address: usize) {
+        self.prefetch_line(address);
+    }
+
+    #[inline(always)]
     fn find(self, row: &Row<u64, 16>, line: u64) -> u32 {
         let tag = self._mm256_set1_epi64x(line as i64);
         let quarters: [[u64; 4]; 4] = cast(row.0);

@@ -69,6 +69,11 @@ impl Vectors for Avx512 {
     }
 
     #[inline(always)]
+    fn prefetch_address(self, address: usize) {
+        self.prefetch_line(address);
+    }
+
+    #[inline(always)]
     fn find(self, row: &Row<u64, 16>, line: u64) -> u32 {
         let tag = self._mm512_set1_epi64(line as i64);
         let [low, high]: [[u64; 8]; 2] = cast(row.0);

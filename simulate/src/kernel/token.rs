@@ -13,7 +13,9 @@
 //!
 //! Beside this file only `row` holds `unsafe`: the statement that a row of zeros is a row.
 
-use std::arch::x86_64::{__m256, __m256d, __m256i, __m512i, __mmask16, __mmask8, _mm_prefetch, _MM_HINT_T0};
+use std::arch::x86_64::{
+    __m256, __m256d, __m256i, __m512i, __mmask16, __mmask8, _mm_prefetch, _MM_HINT_T0, _MM_HINT_T1,
+};
 
 /// Work that is compiled once for each token; `call` must be inlined.
 pub(super) trait Work {
@@ -58,6 +60,14 @@ macro_rules! token {
                 // SAFETY: the token proves that the processor has the instruction, and it never
                 // faults.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast()) }
+            }
+
+            /// Prefetches the host's cache line at `address` into the second level.
+            #[inline(always)]
+            pub(super) fn prefetch_line(self, address: usize) {
+                // SAFETY: the token proves that the processor has the instruction, and it never
+                // faults, whatever lies at the address.
+                unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::without_provenance(address)) }
             }
 
             $(

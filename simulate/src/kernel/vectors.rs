@@ -41,6 +41,10 @@ pub(crate) trait Vectors: Copy {
     #[inline(always)]
     fn prefetch<T>(self, _item: &T) {}
 
+    /// Prefetches the host's cache line at `_address`, into the second level.
+    #[inline(always)]
+    fn prefetch_address(self, _address: usize) {}
+
     /// The bits of the lanes that hold a line.
     #[inline(always)]
     fn find(self, row: &Row<u64, 16>, line: u64) -> u32 {
