@@ -84,6 +84,7 @@ macro_rules! token {
 token! {
     /// Proof that the processor has AVX2 and what came with it (x86-64-v3).
     Avx2 has "avx2", "bmi1", "bmi2", "fma", "lzcnt", "popcnt";
+    fn _mm256_and_si256(lanes: __m256i, others: __m256i) -> __m256i;
     fn _mm256_blend_epi32<const MASK: i32>(lanes: __m256i, others: __m256i) -> __m256i;
     fn _mm256_blendv_epi8(lanes: __m256i, others: __m256i, mask: __m256i) -> __m256i;
     fn _mm256_cmpeq_epi32(lanes: __m256i, others: __m256i) -> __m256i;

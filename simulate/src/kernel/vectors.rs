@@ -37,6 +37,12 @@ pub(crate) trait Vectors: Copy {
         are
     }
 
+    /// The second words of a step's records.
+    #[inline(always)]
+    fn whats(self, records: &[Record; STEP]) -> [u32; STEP] {
+        std::array::from_fn(|lane| records[lane].what)
+    }
+
     /// Prefetches the host's cache line that holds `_item`.
     #[inline(always)]
     fn prefetch<T>(self, _item: &T) {}
