@@ -14,7 +14,7 @@
 
 use crate::step::{Address, Change, Slot, Step, SLOTS};
 use crate::timing::{Unit, LOAD_LATENCY};
-use std::collections::HashMap;
+use crate::words::WordMap;
 
 /// Iterations that are run; the second half tells the time of one.
 const ITERATIONS: usize = 8;
@@ -137,7 +137,7 @@ fn forwarding(address: &Address) -> f64 {
 fn chain(steps: &[Step], load_latency: f64) -> f64 {
     let mut ready = [0.0f64; SLOTS];
     let mut writes = [0u32; SLOTS];
-    let mut stored: HashMap<Key, f64> = HashMap::new();
+    let mut stored: WordMap<Key, f64> = WordMap::default();
     let mut half = 0.0;
     for iteration in 0..ITERATIONS {
         for step in steps {
@@ -157,7 +157,7 @@ fn chain(steps: &[Step], load_latency: f64) -> f64 {
             if let (Some(known), true) = (known, step.stores > 0) {
                 stored.insert(known, done);
             }
-            for &slot in &step.writes {
+            for &slot in step.writes.iter() {
                 ready[usize::from(slot)] = done;
                 writes[usize::from(slot)] += 1;
             }
@@ -170,7 +170,7 @@ fn chain(steps: &[Step], load_latency: f64) -> f64 {
 }
 
 /// When the last value is ready, in registers or in memory.
-fn latest(ready: &[f64; SLOTS], stored: &HashMap<Key, f64>) -> f64 {
+fn latest(ready: &[f64; SLOTS], stored: &WordMap<Key, f64>) -> f64 {
     ready.iter().chain(stored.values()).copied().fold(0.0, f64::max)
 }
 
@@ -194,7 +194,7 @@ struct Changes {
 impl Changes {
     fn of(steps: &[Step]) -> Changes {
         let mut written = [false; SLOTS];
-        steps.iter().flat_map(|step| &step.writes).for_each(|&slot| written[usize::from(slot)] = true);
+        steps.iter().flat_map(|step| step.writes.iter()).for_each(|&slot| written[usize::from(slot)] = true);
         let mut changes = Changes { written, steps: identity() };
         let mut values = identity();
         steps.iter().for_each(|step| changes.apply(step, &mut values));
@@ -232,7 +232,7 @@ impl Changes {
                 Some((to, linear(values[usize::from(from)]).map_or(Value::Other, Value::Linear)))
             }
         };
-        for &slot in &step.writes {
+        for &slot in step.writes.iter() {
             values[usize::from(slot)] = Value::Other;
         }
         if let Some((to, value)) = value {
@@ -286,7 +286,7 @@ fn origins(steps: &[Step], iterations: usize) -> Origins {
     let numbers = load_numbers(steps);
     let mut fed = [0 as LoadSet; SLOTS];
     let mut writes = [0u32; SLOTS];
-    let mut stored: HashMap<Key, LoadSet> = HashMap::new();
+    let mut stored: WordMap<Key, LoadSet> = WordMap::default();
     // By step: the loads behind its address, and those behind what it reads, in the last iteration.
     let mut behind = vec![0 as LoadSet; steps.len()];
     let mut decided = vec![0 as LoadSet; steps.len()];
@@ -313,7 +313,7 @@ fn origins(steps: &[Step], iterations: usize) -> Origins {
                 stored.insert(known, feeds);
             }
             changes.apply(step, &mut values);
-            for &slot in &step.writes {
+            for &slot in step.writes.iter() {
                 fed[usize::from(slot)] = feeds;
                 writes[usize::from(slot)] += 1;
             }

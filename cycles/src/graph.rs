@@ -5,9 +5,10 @@
 
 use crate::step::{Reader, Step};
 use crate::text::Text;
+use crate::words::WordMap;
 use iced_x86::{FlowControl, Instruction};
 use instrument::Profile;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 /// Instructions of a run that hot blocks make up, at least.
 const HOT_SHARE: f64 = 0.995;
@@ -49,7 +50,7 @@ impl Graph {
     pub(crate) fn of(profile: &Profile) -> Graph {
         let mut reader = Reader::new();
         let mut text = Text::new(profile);
-        let mut places: HashMap<u64, (usize, u64)> = HashMap::new();
+        let mut places: WordMap<u64, (usize, u64)> = WordMap::default();
         let mut ends = Vec::new();
         let mut nodes: Vec<Node> = Vec::new();
         for blocks in hot(profile) {
@@ -76,7 +77,7 @@ impl Graph {
     /// The most probable way from a node back to itself.
     pub(crate) fn cycle(&self, start: usize) -> Option<Cycle> {
         // Dijkstra's search; the length of an edge is the logarithm of how improbable it is.
-        let mut reached: HashMap<usize, (f64, usize)> = HashMap::new();
+        let mut reached: WordMap<usize, (f64, usize)> = WordMap::default();
         let mut queue = BinaryHeap::from([Reached { length: 0.0, node: start, from: start }]);
         let mut first = true;
         while let Some(Reached { length, node, from }) = queue.pop() {
@@ -109,7 +110,7 @@ impl Graph {
 
 /// The blocks with most instructions; copies of one block stand together.
 fn hot(profile: &Profile) -> Vec<Vec<usize>> {
-    let mut groups: HashMap<(u64, u32), Vec<usize>> = HashMap::new();
+    let mut groups: WordMap<(u64, u32), Vec<usize>> = WordMap::default();
     let instructions =
         |block: usize| profile.blocks[block].executions * u64::from(profile.blocks[block].count);
     for (number, block) in profile.blocks.iter().enumerate().filter(|(_, block)| block.executions > 0) {

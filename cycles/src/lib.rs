@@ -22,6 +22,7 @@ mod stall;
 mod step;
 mod text;
 mod timing;
+mod words;
 
 pub use parts::{Parts, PART_NAMES};
 
@@ -33,8 +34,8 @@ use machine::Machine;
 use rates::{role, role_of_store, Misses};
 use simulate::Counts;
 use stall::{cost, Events, Exposed, Iteration, Role, KINDS};
-use std::collections::HashMap;
 use step::Step;
+use words::WordMap;
 
 /// The middle of the errors of estimates, in percent, against the times of those kernels of
 /// `lightfoot study cycles` that nothing was fitted to.
@@ -268,7 +269,7 @@ fn iteration(graph: &Graph, analysis: &Analysis, facts: &[Facts]) -> (Iteration,
             waiting[load] = waiting[load].max(facts[steps[*branch].0].mispredictions.min(1.0));
         }
     }
-    let mut lines: HashMap<i64, f64> = HashMap::new();
+    let mut lines: WordMap<i64, f64> = WordMap::default();
     for ((_, _, rates), origin) in steps.iter().zip(&flow.origins) {
         if let Some(Origin::Stride(Some(stride))) = origin {
             let own: f64 = rates.iter().flat_map(|events| events.served).sum();

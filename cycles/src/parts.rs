@@ -40,9 +40,14 @@ impl Parts {
 
     /// Adds the parts of `other`.
     pub fn add(&mut self, other: &Parts) {
-        let sums: Vec<u64> = self.values().iter().zip(other.values()).map(|(a, b)| a + b).collect();
-        let [base, fetch, branches, l1, l2, l3, memory, tlb] = sums[..] else { return };
-        *self = Parts { base, fetch, branches, l1, l2, l3, memory, tlb };
+        self.base += other.base;
+        self.fetch += other.fetch;
+        self.branches += other.branches;
+        self.l1 += other.l1;
+        self.l2 += other.l2;
+        self.l3 += other.l3;
+        self.memory += other.memory;
+        self.tlb += other.tlb;
     }
 
     /// The parts of a block's instructions by their place: equal shares of what is its base, the

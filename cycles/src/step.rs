@@ -2,15 +2,17 @@
 
 use crate::timing::{is_move, timing, Timing, Unit};
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use std::rc::Rc;
 
-/// Registers that carry dependences: by the number of the full register, and one for all flags.
+/// Registers that carry dependences: the full registers, and one for all flags. They are numbered
+/// closely, because tables of all of them are made for each block.
 pub(crate) type Slot = u8;
 
 /// The slot of the flags.
-const FLAGS: Slot = 255;
+const FLAGS: Slot = 91;
 
 /// The number of slots.
-pub(crate) const SLOTS: usize = 256;
+pub(crate) const SLOTS: usize = 92;
 
 /// The address of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,8 +40,8 @@ pub(crate) enum Change {
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     /// Registers that feed the result, those of an address excluded.
-    pub(crate) reads: Vec<Slot>,
-    pub(crate) writes: Vec<Slot>,
+    pub(crate) reads: Rc<[Slot]>,
+    pub(crate) writes: Rc<[Slot]>,
     pub(crate) address: Option<Address>,
     pub(crate) loads: u8,
     pub(crate) stores: u8,
@@ -104,8 +106,8 @@ impl Reader {
         let timing = timing(instruction);
         Step {
             change: change(instruction),
-            reads,
-            writes,
+            reads: reads.into(),
+            writes: writes.into(),
             address,
             loads,
             stores,
@@ -120,7 +122,20 @@ impl Reader {
 /// The slot of a register; none for those that never change, such as the instruction pointer.
 fn slot(register: Register) -> Option<Slot> {
     let full = register.full_register();
-    (full != Register::None && full != Register::RIP).then_some((full as usize).min(254) as Slot)
+    let behind = |first: Register, start: usize| (full as usize - first as usize + start) as Slot;
+    Some(match full {
+        Register::None | Register::RIP => return None,
+        _ if full.is_gpr64() => behind(Register::RAX, 0),
+        _ if full.is_zmm() => behind(Register::ZMM0, 16),
+        _ if full.is_k() => behind(Register::K0, 48),
+        _ if full.is_mm() => behind(Register::MM0, 56),
+        _ if full.is_st() => behind(Register::ST0, 64),
+        _ if full.is_tmm() => behind(Register::TMM0, 72),
+        _ if full.is_segment_register() => behind(Register::ES, 80),
+        _ if full.is_bnd() => behind(Register::BND0, 86),
+        // Registers that programs cannot use.
+        _ => 90,
+    })
 }
 
 fn address(instruction: &Instruction) -> Address {
@@ -182,5 +197,25 @@ fn change(instruction: &Instruction) -> Change {
             }
         }
         _ => Change::Opaque,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_register_of_a_program_has_a_slot_of_its_own() {
+        let registers: Vec<Register> = Register::values()
+            .filter(|register| register.full_register() == *register)
+            .filter(|register| !register.is_cr() && !register.is_dr() && !register.is_tr())
+            .filter(|register| slot(*register).is_some_and(|slot| slot != 90))
+            .collect();
+        let mut slots: Vec<Slot> = registers.iter().filter_map(|register| slot(*register)).collect();
+        assert!(slots.iter().all(|&slot| usize::from(slot) < SLOTS && slot != FLAGS));
+        slots.sort_unstable();
+        slots.dedup();
+        assert_eq!(slots.len(), registers.len());
+        assert!(registers.len() >= 16 + 32 + 8 + 8 + 8 + 8 + 6, "{registers:?}");
     }
 }

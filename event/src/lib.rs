@@ -120,6 +120,7 @@ mod shape;
 mod sink;
 mod sites;
 mod state;
+mod upcoming;
 
 pub use check::{Check, Fault, Violation};
 pub use complex::{group_shape, masked_reference, Complex};
@@ -137,6 +138,7 @@ pub use shape::{
 pub use sink::{Both, Collector, Counter, Sink};
 pub use sites::{Block, Site, Sites};
 pub use state::{StateAlignment, StateComponent, StateLayout, STATE_HEADER_BYTES};
+pub use upcoming::{Upcoming, RECORDS_OF_LINE};
 
 /// References of more bytes are counted line by line where they miss. No load or store of data is
 /// larger; areas of the processor's state are, and cost as much as their lines.

@@ -6,7 +6,7 @@ use crate::call::{CallRecords, DirectTarget, Ticks};
 use crate::mark::{Deed, PartCounts};
 use crate::profile::{Module, Numbering, Profile};
 use crate::virtual_machine::VirtualMachine;
-use event::{Record, Stream};
+use event::{Record, Stream, Upcoming};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -264,6 +264,11 @@ pub struct EndedImage<'a> {
 pub trait Observer: Send {
     /// Records of one thread, in program order.
     fn records(&mut self, thread: u32, records: &[Record]);
+    /// Records of one thread, and where the records lie that follow them. An observer that works on
+    /// records for a while may prefetch the next ones meanwhile.
+    fn records_before(&mut self, thread: u32, records: &[Record], _next: Upcoming) {
+        self.records(thread, records);
+    }
     /// Which side counts complex references. Called once, before the first record.
     fn complex_counts(&self) -> ComplexCounts {
         ComplexCounts::ByEngine

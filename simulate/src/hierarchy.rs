@@ -40,10 +40,10 @@ use crate::miss_log::{MissIntervals, MissLog};
 use crate::scratch::Scratch;
 use crate::stage::Stage;
 use crate::tally::Tally;
-use crate::touch::{held, Touches, STEP};
+use crate::touch::{held, Touches, STEP, SWEEP};
 use crate::traffic::{SharedTraffic, Traffic};
 use crate::{Counts, Geometry, GeometryError, Levels, Sharing, StoreMiss, Totals, CACHES_MAX, TLBS_MAX};
-use event::{FetchFilter, Groups, Record, RecordKind, Sink, StateLayout, Stream};
+use event::{FetchFilter, Groups, Record, RecordKind, Sink, StateLayout, Stream, Upcoming};
 use std::collections::HashMap;
 use thread_run::ThreadRun;
 
@@ -266,6 +266,12 @@ impl Hierarchy {
     /// Simulates records of one thread, in program order. Afterwards [`Hierarchy::counts`] includes
     /// them.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
+        let behind = records.get(SWEEP..).unwrap_or_default();
+        self.records_before(thread, records, Upcoming::of(behind));
+    }
+
+    /// Simulates records of one thread, and prefetches those that the thread receives next.
+    pub fn records_before(&mut self, thread: u32, records: &[Record], next: Upcoming) {
         let traffic = || self.shared.traffic.is_some().then(|| Traffic::new(&self.levels));
         // A stream that begins with a block is a full one, whatever stream was planned.
         let is_full = records.first().is_some_and(|record| record.code().kind() == RecordKind::Block);
@@ -285,7 +291,7 @@ impl Hierarchy {
             let tally = (self.tallies == Tallies::PerThread).then(Tally::default);
             Box::new(Core { tally, ..new() })
         });
-        let mut run = ThreadRun { core, shared: &mut self.shared, layout: &self.layout };
+        let mut run = ThreadRun { core, shared: &mut self.shared, layout: &self.layout, ahead: next };
         run.records(records);
     }
 

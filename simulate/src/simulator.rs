@@ -2,7 +2,7 @@
 //! everything.
 
 use crate::{Counts, GeometryError, Hierarchy, Levels, MissIntervals, Refined, Shelf, WriteBacks};
-use event::{Record, Sink, Stream};
+use event::{Record, Sink, Stream, Upcoming};
 
 /// A hierarchy of any levels.
 pub enum Simulator {
@@ -81,6 +81,15 @@ impl Simulator {
     pub fn records(&mut self, thread: u32, records: &[Record]) {
         match self {
             Simulator::Plain(hierarchy) => hierarchy.records(thread, records),
+            Simulator::Refined(refined) => refined.records(thread, records),
+        }
+    }
+
+    /// Takes records of one thread, and prefetches those that the thread receives next, where it is
+    /// fast enough to wait for them.
+    pub fn records_before(&mut self, thread: u32, records: &[Record], next: Upcoming) {
+        match self {
+            Simulator::Plain(hierarchy) => hierarchy.records_before(thread, records, next),
             Simulator::Refined(refined) => refined.records(thread, records),
         }
     }

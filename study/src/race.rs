@@ -16,6 +16,9 @@ const LIMIT: Duration = Duration::from_secs(1200);
 /// Variable that says where a peer was built by hand.
 pub const PEER_HOME: &str = "DYNAMORIO_HOME";
 
+/// Variable that names the binary of a former build of lightfoot.
+pub const FORMER: &str = "LIGHTFOOT_FORMER";
+
 /// A command line, with all that makes it repeat.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -44,6 +47,9 @@ impl Line {
             let inside = home.and_then(|home| Some(format!("${PEER_HOME}{}", word.strip_prefix(&home)?)));
             if let Some(inside) = inside {
                 return inside;
+            }
+            if std::env::var_os(FORMER).is_some_and(|former| former.to_string_lossy() == word) {
+                return format!("${FORMER}");
             }
             // Nor does anybody else have the folder in which it ran.
             let relative = std::path::Path::new(&*word).strip_prefix(&self.folder).ok();

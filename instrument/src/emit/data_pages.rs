@@ -46,7 +46,7 @@ use crate::code::assembler::{gpr, reg, Address, Assembler};
 use crate::code::buffer::{Label, PageRoutine, PageUses, Routine, Section};
 use crate::code::resident_pages::{page_what, ResidentPages};
 use crate::code::state_map::FLAGS_BIT;
-use crate::plan::group::{Cover, Group, Member};
+use crate::plan::group::{Groups, Member, PageUse};
 use crate::target::layout::context::{self, PAGE_CLOCK_STEP, PAGE_CLOCK_STEPS, PAGE_TIME_SHIFT};
 use assembler::{Condition, Extend, Memory, Scale, Size};
 use event::{Filter, Shape, Stream, WIDE_BYTES};
@@ -58,28 +58,25 @@ impl Emitter {
         ResidentPages::of(&filter)
     }
 
-    /// Emits the uses of a group's pages. Flags are free afterwards.
-    pub(super) fn use_pages(&mut self, group: &Group, filter: &Filter) {
+    /// Emits the uses of the pages that are used with the check of this group of a block. Flags are
+    /// free afterwards.
+    pub(super) fn use_pages(&mut self, groups: &Groups, group: usize, filter: &Filter) {
         let Some(pages) = ResidentPages::of(filter) else { return };
-        let first = group.members[0];
+        let Some(PageUse { members, low, last }) = groups.page_use(group) else { return };
+        let first = members[0];
         self.free_flags();
         let avoid = first.address.registers();
         self.restore(avoid & !FLAGS_BIT);
         let pointer = self.scratch(avoid);
         let entry = self.scratch(avoid | 1 << pointer);
-        // All bytes of the group lie between its lowest and its highest one.
-        let (low, bytes) = match group.cover {
-            Cover::First => (first.address.displacement, first.size_bytes),
-            Cover::Ends(low, high) => (low, (high - low + 1) as u32),
-        };
-        let lowest = first.at(low);
-        let unknown = self.hinted(&lowest, bytes, (pointer, entry), &pages);
+        // All bytes lie between the lowest and the highest one.
+        let unknown = self.hinted(&first.at(low), (last - low + 1) as u32, (pointer, entry), &pages);
         self.buffer.link(Section::Hot, unknown, Label::Cold(self.buffer.cold.len()));
         let back = Label::Hot(self.buffer.hot.len());
-        // Cold: the hint is wrong, or the group has two pages. Each member uses its pages by
+        // Cold: the hint is wrong, or the bytes lie in two pages. Each member uses its pages by
         // itself, in the program's order.
         self.lend_position();
-        for member in group.members {
+        for member in &members {
             self.use_pages_of(member, pointer, pages);
         }
         self.take_position_back();

@@ -193,7 +193,7 @@ impl Planner<'_> {
             let shape = self.shapes.get(decoded.shape);
             let is_plain = shape.complex == Some(Complex::BitOffset) && stream == Stream::Counts;
             if let Some(complex) = shape.complex.filter(|_| !is_plain) {
-                plan.groups.close();
+                plan.groups.pass_complex();
                 let site = self.site(block, index);
                 plan.complex.push((index, complex, site));
                 continue;
@@ -209,6 +209,8 @@ impl Planner<'_> {
         if filter.is_some() && block.events.is_empty() {
             plan.groups.hoist(&liveness.flags_dead, |index| self.passed(block, liveness, index));
         }
+        // A tool's events may stand between references, and use no pages.
+        plan.groups.join_pages();
         self.fetches(block, liveness, plan, filter);
     }
 

@@ -7,7 +7,7 @@
 
 use crate::run::images::Images;
 use crate::run::simulation::{Simulated, Simulation};
-use event::{Complex, Groups, Record, StateLayout, Step};
+use event::{Complex, Groups, Record, StateLayout, Step, Upcoming};
 use instrument::{ComplexCounts, EndedImage, Observer, Progress, Threads};
 use present::progress::Line;
 use simulate::References;
@@ -135,6 +135,10 @@ impl<'a> Simulator<'a> {
 impl Observer for Simulator<'_> {
     fn records(&mut self, thread: u32, records: &[Record]) {
         self.simulation.records(thread, records);
+    }
+
+    fn records_before(&mut self, thread: u32, records: &[Record], next: Upcoming) {
+        self.simulation.records_before(thread, records, next);
     }
 
     fn complex_counts(&self) -> ComplexCounts {

@@ -7,7 +7,7 @@
 
 use crate::run::distances::Distances;
 use anyhow::{anyhow, Result};
-use event::{Counter, Record, Stream};
+use event::{Counter, Record, Stream, Upcoming};
 use instrument::Threads;
 use simulate::distance::MissCurve;
 use simulate::{count_kinds, plan_levels, Counts, Levels, MissIntervals, Shelf, Simulator, WriteBacks};
@@ -86,11 +86,16 @@ impl Simulation {
 
     /// Simulates records of one thread.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
+        self.records_before(thread, records, Upcoming::default());
+    }
+
+    /// Simulates records of one thread, and prefetches those that the thread receives next.
+    pub fn records_before(&mut self, thread: u32, records: &[Record], next: Upcoming) {
         count_kinds(records, &mut self.ended.records);
         if let Some(distances) = &self.distances {
             distances.records(self.image, thread, records);
         }
-        self.current().records(thread, records);
+        self.current().records_before(thread, records, next);
     }
 
     /// Simulates records of one thread, of which `intervals` knows the intervals, and counts their

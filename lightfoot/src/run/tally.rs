@@ -232,11 +232,11 @@ impl Tallying<'_> {
     }
 
     fn function(&mut self, function: usize) -> &mut Counts {
-        slot(&mut self.rows.functions, function, self.empty)
+        slot(&mut self.rows.functions, function, &self.empty)
     }
 
     fn opcode(&mut self, code: u16) -> &mut Counts {
-        slot(&mut self.rows.opcodes, mnemonic_of(code) as usize, self.empty)
+        slot(&mut self.rows.opcodes, mnemonic_of(code) as usize, &self.empty)
     }
 
     /// Adds `counts` to the function and the opcode of a site.
@@ -281,12 +281,19 @@ impl Tallying<'_> {
     fn cycles(&mut self, block: usize, parts: &Parts) {
         let first = self.profile.blocks[block].first as usize;
         let count = self.profile.blocks[block].count as usize;
+        let owner = self.rows.owners[block];
+        if let Owner::One(function) = owner {
+            self.function(function).add_cycles(parts);
+        }
         for (offset, cycles) in parts.spread(count) {
-            let misses = Some(Misses { cycles: Some(cycles), ..Misses::default() });
-            let counts = Counts { misses, ..Counts::default() };
-            self.opcode(self.profile.instructions[first + offset].code).add(&counts);
-            self.function_of(block, offset).add(&counts);
-            self.cell(block, offset, &counts);
+            self.opcode(self.profile.instructions[first + offset].code).add_cycles(&cycles);
+            if let Owner::Each = owner {
+                self.function_of(block, offset).add_cycles(&cycles);
+            }
+            if self.cells.grain != Grain::None {
+                let misses = Some(Misses { cycles: Some(cycles), ..Misses::default() });
+                self.cell(block, offset, &Counts { misses, ..Counts::default() });
+            }
         }
     }
 
@@ -297,7 +304,7 @@ impl Tallying<'_> {
         for (function, counts) in self.rows.functions.into_iter().enumerate() {
             let Some(counts) = counts else { continue };
             tally.totals.add(&counts);
-            slot(&mut libraries, self.symbols.functions()[function].library, self.empty).add(&counts);
+            slot(&mut libraries, self.symbols.functions()[function].library, &self.empty).add(&counts);
             tally.functions.push((function, counts));
         }
         let libraries = libraries.into_iter().enumerate();
@@ -372,11 +379,12 @@ fn retired(instruction: &Instruction, index: usize, executions: u64, cuts: &[(u3
     }
 }
 
-fn slot(rows: &mut Vec<Option<Counts>>, index: usize, empty: Counts) -> &mut Counts {
+fn slot<'a>(rows: &'a mut Vec<Option<Counts>>, index: usize, empty: &Counts) -> &'a mut Counts {
     if rows.len() <= index {
         rows.resize(index + 1, None);
     }
-    rows[index].get_or_insert(empty)
+    // Counts are large, and nearly all rows exist already.
+    rows[index].get_or_insert_with(|| *empty)
 }
 
 fn mnemonic_of(code: u16) -> Mnemonic {

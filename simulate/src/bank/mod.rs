@@ -56,7 +56,7 @@ use crate::row_map::RowMap;
 use crate::scratch::Scratch;
 use crate::touch::{Touches, SWEEP};
 use crate::{FetchTlb, Geometry, StoreMiss};
-use event::Record;
+use event::Upcoming;
 use rules::{FetchTouches, SweepRules};
 use sweep::{Fit, RowSweep};
 use table::{Index, Table};
@@ -172,12 +172,17 @@ impl Bank {
 
     /// Touches the lines of `touches` in order, and keeps those that missed in `touches`.
     pub(crate) fn sweep(&mut self, scratch: &mut Scratch, touches: &mut Touches) {
-        self.sweep_reading(scratch, touches, &[]);
+        self.sweep_reading(scratch, touches, &mut Upcoming::default());
     }
 
-    /// Sweeps like [`Bank::sweep`], and prefetches the records that are staged next, which another
-    /// core has written.
-    pub(crate) fn sweep_reading(&mut self, scratch: &mut Scratch, touches: &mut Touches, ahead: &[Record]) {
+    /// Sweeps like [`Bank::sweep`], and prefetches records that the thread receives next: a line of
+    /// them for as many touches as it holds records.
+    pub(crate) fn sweep_reading(
+        &mut self,
+        scratch: &mut Scratch,
+        touches: &mut Touches,
+        ahead: &mut Upcoming,
+    ) {
         let len = touches.len.min(SWEEP);
         // A sweep that does not fit has touched nothing: it is done again on wider rows.
         if self.sweep_rows(scratch, touches, ahead) == Fit::TooLarge {
@@ -206,7 +211,7 @@ impl Bank {
         self.noted.clear();
     }
 
-    fn sweep_rows(&mut self, scratch: &mut Scratch, touches: &mut Touches, ahead: &[Record]) -> Fit {
+    fn sweep_rows(&mut self, scratch: &mut Scratch, touches: &mut Touches, ahead: &mut Upcoming) -> Fit {
         let Bank { maps, store_miss, fetches, rows, kernel, .. } = self;
         // One arm for each shape: the loop is compiled for its row length and width of tags, so
         // neither is tested at each touch.
@@ -247,7 +252,7 @@ impl Bank {
 mod tests {
     use super::*;
     use crate::touch::is_fetch;
-    use event::RecordKind;
+    use event::{Record, RecordKind};
     use proptest::prelude::*;
 
     fn geometry() -> impl Strategy<Value = Geometry> {

@@ -31,10 +31,7 @@ use crate::scratch::Scratch;
 use crate::touch::{held, is_fetch, is_store, lanes, lanes_mut, TouchStep, Touches, STEP, SWEEP};
 use crate::StoreMiss;
 use bytemuck::Pod;
-use event::Record;
-
-/// Records in a line of the host's cache.
-const RECORDS_OF_LINE: usize = 64 / size_of::<Record>();
+use event::{Upcoming, RECORDS_OF_LINE};
 
 /// Whether all line numbers fit into the tags of a row. If one does not, nothing was touched.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,8 +46,8 @@ pub(super) struct RowSweep<'a, T, const LANES: usize> {
     pub(super) rules: SweepRules<'a>,
     pub(super) touches: &'a mut Touches,
     pub(super) scratch: &'a mut Scratch,
-    /// Records that are staged next.
-    pub(super) ahead: &'a [Record],
+    /// Records that the thread receives next.
+    pub(super) ahead: &'a mut Upcoming,
 }
 
 impl<T: Tag, const LANES: usize> RowWork<T, LANES> for RowSweep<'_, T, LANES>
@@ -125,7 +122,7 @@ struct LocatedSweep<'a, T, const LANES: usize> {
     rules: SweepRules<'a>,
     touches: &'a mut Touches,
     scratch: &'a mut Scratch,
-    ahead: &'a [Record],
+    ahead: &'a mut Upcoming,
 }
 
 impl<T: Tag, const LANES: usize> LocatedSweep<'_, T, LANES> {
@@ -166,17 +163,20 @@ impl<T: Tag, const LANES: usize> LocatedSweep<'_, T, LANES> {
         let (tags, whats) = (T::column(line, narrow), &self.touches.what);
         let len = self.touches.len.min(SWEEP);
         let whole = len - len % RECORDS_OF_LINE;
+        // A local copy stays in registers.
+        let mut ahead = *self.ahead;
         // As many touches as a host line holds records: one line of the records to come is asked
         // for meanwhile.
         for start in (0..whole).step_by(RECORDS_OF_LINE) {
-            if let Some(record) = self.ahead.get(start) {
-                kernel.prefetch(record);
+            if let Some(address) = ahead.line() {
+                kernel.prefetch_address(address);
             }
             for index in start..start + RECORDS_OF_LINE {
                 let fill = fill(row[index], whats[index]);
                 found[index] = kernel.touch_row(&mut self.rows[row[index] as usize], tags[index], fill);
             }
         }
+        *self.ahead = ahead;
         for index in whole..len {
             let fill = fill(row[index], whats[index]);
             found[index] = kernel.touch_row(&mut self.rows[row[index] as usize], tags[index], fill);

@@ -14,7 +14,9 @@ use crate::stage::{is_full, FIRST_REFERENCE};
 use crate::tally::{LevelId, Tally};
 use crate::touch::{Touches, STEP, SWEEP};
 use crate::{CACHES_MAX, TLBS_MAX};
-use event::{masked_reference, Access, Record, RecordKind, StateLayout, Step, CUT_SITE, WIDE_BYTES};
+use event::{
+    masked_reference, Access, Record, RecordKind, StateLayout, Step, Upcoming, CUT_SITE, WIDE_BYTES,
+};
 
 /// Separates touches for the caches from touches for the TLBs. Instruction touches are lines in the
 /// former and pages in the latter.
@@ -42,6 +44,8 @@ pub(super) struct ThreadRun<'a> {
     pub(super) core: &'a mut Core,
     pub(super) shared: &'a mut Shared,
     pub(super) layout: &'a StateLayout,
+    /// Records that the thread receives next.
+    pub(super) ahead: Upcoming,
 }
 
 impl ThreadRun<'_> {
@@ -58,7 +62,7 @@ impl ThreadRun<'_> {
                 records = &records[staged..];
                 let next = stage.reference;
                 if stage.is_full() || is_full(page_misses) {
-                    self.drain(records);
+                    self.drain();
                     continue;
                 }
                 self.shared.log.starts(next, count - records.len(), Stretch::One);
@@ -75,7 +79,7 @@ impl ThreadRun<'_> {
             self.record(record);
             records = rest;
         }
-        self.drain(&[]);
+        self.drain();
     }
 
     /// Processes a record that is not simply a touch.
@@ -232,14 +236,14 @@ impl ThreadRun<'_> {
     /// Passes a page that missed to the second-level TLB; no cache is involved.
     fn page_miss(&mut self, address: u64, what: u32) {
         if self.core.page_misses.len == SWEEP {
-            self.sweep(&[]);
+            self.sweep();
         }
         self.core.page_misses.push(address, what, self.core.stage.reference);
     }
 
     fn line(&mut self, address: u64, what: u32) {
         if self.core.stage.is_full() {
-            self.sweep(&[]);
+            self.sweep();
         }
         self.core.stage.push(address, what);
     }
@@ -247,15 +251,14 @@ impl ThreadRun<'_> {
     fn next_reference(&mut self) {
         self.core.stage.reference += 1;
         if self.core.stage.is_full() {
-            self.drain(&[]);
+            self.drain();
         }
     }
 
-    /// Sweeps all staged touches when no reference is open; `ahead` are the records that are staged
-    /// next. Numbers of references start again.
-    fn drain(&mut self, ahead: &[Record]) {
+    /// Sweeps all staged touches when no reference is open. Numbers of references start again.
+    fn drain(&mut self) {
         // No reference is open: numbers may begin anew, so that they stay small.
-        self.sweep(ahead);
+        self.sweep();
         self.core.stage.reference = FIRST_REFERENCE;
         self.shared.log.renumber(FIRST_REFERENCE);
         self.core.counted = [0; CACHES_MAX];
@@ -263,7 +266,7 @@ impl ThreadRun<'_> {
     }
 
     /// Sweeps all staged touches through all levels.
-    fn sweep(&mut self, ahead: &[Record]) {
+    fn sweep(&mut self) {
         let Core {
             stage,
             first,
@@ -320,7 +323,7 @@ impl ThreadRun<'_> {
         // A level leaves its misses where the touches were: one buffer stays in the host's first
         // level, several would not.
         let touches = sides.as_mut().map_or(&mut *stage.touches, |(lines, _)| lines);
-        first.sweep_reading(scratch, touches, ahead);
+        first.sweep_reading(scratch, touches, &mut self.ahead);
         log.note(0, counted[0], touches);
         tally.add(LevelId::Cache(0), &mut counted[0], touches);
         for (index, (own, shared)) in outer.iter_mut().zip(banks).enumerate() {

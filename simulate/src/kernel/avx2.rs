@@ -15,12 +15,30 @@ use super::row::Row;
 use super::token::Avx2;
 use super::touch_row::{Fill, TouchRow};
 use super::vectors::Vectors;
+use crate::touch::STEP;
 use bytemuck::cast;
+use event::RecordKind;
 
 impl Vectors for Avx2 {
     #[inline(always)]
     fn prefetch<T>(self, item: &T) {
         self.prefetch_item(item);
+    }
+
+    #[inline(always)]
+    fn prefetch_address(self, address: usize) {
+        self.prefetch_line(address);
+    }
+
+    #[inline(always)]
+    fn of_kind(self, what: &[u32; STEP], kind: RecordKind) -> u32 {
+        let (code, wanted) = (self._mm256_set1_epi32(0xf0), self._mm256_set1_epi32((kind as i32) << 4));
+        let halves: [[u32; 8]; 2] = cast(*what);
+        let [low, high] = halves.map(|what| {
+            let same = self._mm256_cmpeq_epi32(self._mm256_and_si256(cast(what), code), wanted);
+            self._mm256_movemask_ps(cast(same)) as u32
+        });
+        low | high << 8
     }
 
     #[inline(always)]

@@ -24,18 +24,13 @@ impl Vectors for Avx512 {
         reference: u32,
         touches: &mut Touches,
     ) -> u32 {
-        let quarters = (quarter(records, 0), quarter(records, 4), quarter(records, 8), quarter(records, 12));
+        let quarters = quarters(records);
         // A record is 16 bytes: address (8), `what` (4), `extra` (4). Four registers hold the
         // sixteen, and two permutations gather the addresses of eight records into one register.
         let even = cast([0u64, 2, 4, 6, 8, 10, 12, 14]);
         let low = self._mm512_permutex2var_epi64(quarters.0, even, quarters.1);
         let high = self._mm512_permutex2var_epi64(quarters.2, even, quarters.3);
-        // `what` is the third word of 4 bytes of each record; two registers give eight, and the
-        // halves join.
-        let thirds = cast([2u32, 6, 10, 14, 18, 22, 26, 30, 2, 6, 10, 14, 18, 22, 26, 30]);
-        let what_low = self._mm512_permutex2var_epi32(quarters.0, thirds, quarters.1);
-        let what_high = self._mm512_permutex2var_epi32(quarters.2, thirds, quarters.3);
-        let what = self._mm512_mask_blend_epi32(0xff00, what_low, what_high);
+        let what = thirds(self, quarters);
         let evens = cast(EVEN);
         // The low words of the addresses say where in their lines the records are.
         let offset = self._mm512_and_si512(
@@ -64,8 +59,18 @@ impl Vectors for Avx512 {
     }
 
     #[inline(always)]
+    fn whats(self, records: &[Record; STEP]) -> [u32; STEP] {
+        cast(thirds(self, quarters(records)))
+    }
+
+    #[inline(always)]
     fn prefetch<T>(self, item: &T) {
         self.prefetch_item(item);
+    }
+
+    #[inline(always)]
+    fn prefetch_address(self, address: usize) {
+        self.prefetch_line(address);
     }
 
     #[inline(always)]
@@ -195,6 +200,24 @@ fn either(avx512: Avx512, fetch: u8, data: u64, code: u64) -> __m512i {
         avx512._mm512_set1_epi64(data as i64),
         avx512._mm512_set1_epi64(code as i64),
     )
+}
+
+/// Sixteen records, four in each register.
+type Quarters = (__m512i, __m512i, __m512i, __m512i);
+
+#[inline(always)]
+fn quarters(records: &[Record; STEP]) -> Quarters {
+    (quarter(records, 0), quarter(records, 4), quarter(records, 8), quarter(records, 12))
+}
+
+/// The third word of 4 bytes of each record, which is `what`.
+#[inline(always)]
+fn thirds(avx512: Avx512, quarters: Quarters) -> __m512i {
+    // Two registers give eight of them, and the halves join.
+    let thirds = cast([2u32, 6, 10, 14, 18, 22, 26, 30, 2, 6, 10, 14, 18, 22, 26, 30]);
+    let low = avx512._mm512_permutex2var_epi32(quarters.0, thirds, quarters.1);
+    let high = avx512._mm512_permutex2var_epi32(quarters.2, thirds, quarters.3);
+    avx512._mm512_mask_blend_epi32(0xff00, low, high)
 }
 
 /// Four records. A record is two words: its address, and `what` below `extra`; as quarters of a

@@ -13,7 +13,9 @@
 //!
 //! Beside this file only `row` holds `unsafe`: the statement that a row of zeros is a row.
 
-use std::arch::x86_64::{__m256, __m256d, __m256i, __m512i, __mmask16, __mmask8, _mm_prefetch, _MM_HINT_T0};
+use std::arch::x86_64::{
+    __m256, __m256d, __m256i, __m512i, __mmask16, __mmask8, _mm_prefetch, _MM_HINT_T0, _MM_HINT_T1,
+};
 
 /// Work that is compiled once for each token; `call` must be inlined.
 pub(super) trait Work {
@@ -60,6 +62,14 @@ macro_rules! token {
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast()) }
             }
 
+            /// Prefetches the host's cache line at `address` into the second level.
+            #[inline(always)]
+            pub(super) fn prefetch_line(self, address: usize) {
+                // SAFETY: the token proves that the processor has the instruction, and it never
+                // faults, whatever lies at the address.
+                unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::without_provenance(address)) }
+            }
+
             $(
                 #[inline(always)]
                 pub(super) fn $name $(<const $number: $kind>)? (self, $($operand: $type),*) -> $out {
@@ -74,6 +84,7 @@ macro_rules! token {
 token! {
     /// Proof that the processor has AVX2 and what came with it (x86-64-v3).
     Avx2 has "avx2", "bmi1", "bmi2", "fma", "lzcnt", "popcnt";
+    fn _mm256_and_si256(lanes: __m256i, others: __m256i) -> __m256i;
     fn _mm256_blend_epi32<const MASK: i32>(lanes: __m256i, others: __m256i) -> __m256i;
     fn _mm256_blendv_epi8(lanes: __m256i, others: __m256i, mask: __m256i) -> __m256i;
     fn _mm256_cmpeq_epi32(lanes: __m256i, others: __m256i) -> __m256i;

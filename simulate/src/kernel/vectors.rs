@@ -37,9 +37,19 @@ pub(crate) trait Vectors: Copy {
         are
     }
 
+    /// The second words of a step's records.
+    #[inline(always)]
+    fn whats(self, records: &[Record; STEP]) -> [u32; STEP] {
+        std::array::from_fn(|lane| records[lane].what)
+    }
+
     /// Prefetches the host's cache line that holds `_item`.
     #[inline(always)]
     fn prefetch<T>(self, _item: &T) {}
+
+    /// Prefetches the host's cache line at `_address`, into the second level.
+    #[inline(always)]
+    fn prefetch_address(self, _address: usize) {}
 
     /// The bits of the lanes that hold a line.
     #[inline(always)]

@@ -6,7 +6,7 @@
 //! this machine, which is its default, and three processors with their TLBs and three levels. A
 //! peer that is not installed is "not measured", with what would provide it.
 
-use crate::race::{Line, PEER_HOME};
+use crate::race::{Line, FORMER, PEER_HOME};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -88,6 +88,25 @@ pub(super) const CONTENDERS: &[Contender] = &[
     },
 ];
 
+pub(super) const COUNT_FORMER: &str = "count, former build";
+pub(super) const CACHE_FORMER: &str = "cache, former build";
+
+/// The commands of this build and of a former one, side by side.
+pub(super) const WITH_FORMER: &[Contender] = &[
+    Contender { name: COUNT, pace: Pace::Every, line: |tools, program| Ok(tools.count(program, &[])) },
+    Contender {
+        name: COUNT_FORMER,
+        pace: Pace::Every,
+        line: |tools, program| Ok(tools.former()?.count(program, &[])),
+    },
+    Contender { name: CACHE, pace: Pace::Every, line: |tools, program| Ok(tools.cache(program, HIERARCHY)) },
+    Contender {
+        name: CACHE_FORMER,
+        pace: Pace::Every,
+        line: |tools, program| Ok(tools.former()?.cache(program, HIERARCHY)),
+    },
+];
+
 /// Output files, in the folder where everything runs.
 const COUNT_REPORT: &str = "count.json";
 const CACHEGRIND_OUT: &str = "cachegrind.out";
@@ -107,6 +126,13 @@ impl Tools {
     /// This very program is the one that is measured.
     pub(super) fn new(folder: &Path) -> anyhow::Result<Tools> {
         Ok(Tools { folder: folder.to_owned(), lightfoot: std::env::current_exe()? })
+    }
+
+    /// The tools with a former build in place of this one.
+    pub(super) fn former(&self) -> Result<Tools, String> {
+        let missing = format!("no former build was named (set {FORMER} to its binary)");
+        let lightfoot = std::env::var_os(FORMER).map(PathBuf::from).ok_or(missing)?;
+        Ok(Tools { lightfoot, ..self.clone() })
     }
 
     /// Where `count` leaves its report.

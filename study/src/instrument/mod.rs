@@ -22,7 +22,7 @@ use crate::outcome::Outcome;
 use crate::race::{race, Entrant, Line, Times};
 use crate::workshop::workshop;
 use anyhow::Result;
-use contender::{Contender, Pace, Tools, BBCOUNT, CACHEGRIND, CONTENDERS, COUNT, EMPTY, NATIVE};
+use contender::{Contender, Pace, Tools, BBCOUNT, CACHEGRIND, CONTENDERS, COUNT, EMPTY, NATIVE, WITH_FORMER};
 use present::date;
 use program::{Program, PROGRAMS};
 use result::{Findings, ProgramFindings, Timing};
@@ -30,6 +30,9 @@ use std::path::Path;
 
 const START_UP_ROUNDS: usize = 21;
 const START_UP_SECONDS: f64 = 5.0;
+/// Rounds of this build against a former one, whose times differ little.
+const FORMER_ROUNDS: usize = 9;
+const FORMER_SECONDS: f64 = 40.0;
 
 /// Runs the study and writes its results.
 pub(super) fn run(options: &Options) -> Result<Outcome> {
@@ -70,6 +73,14 @@ fn measure(options: &Options, folder: &Path, journal: &mut Journal) -> Result<Fi
         findings.programs.push(measured);
     }
     findings.start_up = journal.step("start-up", START_UP_SECONDS, || Ok(start_up(&tools)))?;
+    if tools.former().is_ok() {
+        for program in PROGRAMS {
+            let step = format!("{}, former build", program.name);
+            let measured = journal
+                .step(&step, FORMER_SECONDS, || Ok(against_former(program, &tools, options.effort)))?;
+            findings.former.push(measured);
+        }
+    }
     if options.effort == Effort::Full {
         for program in PROGRAMS {
             let step = format!("{}, long input", program.name);
@@ -80,9 +91,23 @@ fn measure(options: &Options, folder: &Path, journal: &mut Journal) -> Result<Fi
     Ok(findings)
 }
 
+fn scale(program: &Program, effort: Effort) -> u32 {
+    match effort {
+        Effort::Quick => 1,
+        Effort::Full => program.full,
+    }
+}
+
+/// Races this build against a former one.
+fn against_former(program: &Program, tools: &Tools, effort: Effort) -> ProgramFindings {
+    with_line(program, tools, scale(program, effort), |line| {
+        (timings(WITH_FORMER, tools, line, |_| FORMER_ROUNDS), None)
+    })
+}
+
 /// Races everybody on one program.
 fn one(program: &Program, tools: &Tools, effort: Effort) -> ProgramFindings {
-    let scale = if effort == Effort::Quick { 1 } else { program.full };
+    let scale = scale(program, effort);
     with_line(program, tools, scale, |line| {
         let timings = timings(CONTENDERS, tools, line, |pace| rounds(pace, effort));
         let exactness = Some(exactness::measure(tools, line, &timings));

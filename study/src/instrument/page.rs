@@ -1,6 +1,8 @@
 //! The study's results as files: a page to read, data, a table for spreadsheets, a plot.
 
-use super::contender::{CACHE, CACHEGRIND, CACHEGRIND_SIM, CONTENDERS, COUNT, NATIVE};
+use super::contender::{
+    CACHE, CACHEGRIND, CACHEGRIND_SIM, CACHE_FORMER, CONTENDERS, COUNT, COUNT_FORMER, NATIVE,
+};
 use super::result::{Exactness, Figure, Findings, ProgramFindings};
 use crate::host::dated;
 use crate::outcome::write_files;
@@ -51,6 +53,7 @@ pub(super) fn summary(findings: &Findings) -> String {
     if !findings.steady.is_empty() {
         out += &slowdowns("The same on inputs of at least five seconds", &findings.steady);
     }
+    out += &former(&findings.former);
     out += &start_up(findings);
     out += &exactness(findings);
     out + &missing(findings)
@@ -75,6 +78,24 @@ fn slowdowns(title: &str, programs: &[ProgramFindings]) -> String {
             |name: &&str| program.ratio(name, NATIVE).map_or("-".into(), |ratio| format!("{ratio:.2}"));
         let ratios: Vec<String> = others.iter().map(ratio).collect();
         let _ = writeln!(out, "| {} | {native} | {} |", program.name, ratios.join(" | "));
+    }
+    out
+}
+
+/// This build beside a former one; empty if none was named.
+fn former(programs: &[ProgramFindings]) -> String {
+    if programs.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "\n## Against a former build\n\nTimes of this build over those of the former one.\n\n\
+         | program | count | cache |\n|---|---:|---:|\n",
+    );
+    for program in programs {
+        let ratio =
+            |own, former| program.ratio(own, former).map_or("-".into(), |ratio| format!("{ratio:.3}"));
+        let (count, cache) = (ratio(COUNT, COUNT_FORMER), ratio(CACHE, CACHE_FORMER));
+        let _ = writeln!(out, "| {} | {count} | {cache} |", program.name);
     }
     out
 }
@@ -126,7 +147,7 @@ fn difference(exact: &Exactness) -> String {
 /// Each reason once.
 fn missing(findings: &Findings) -> String {
     let mut reasons: Vec<String> = Vec::new();
-    for program in findings.programs.iter().chain(&findings.steady) {
+    for program in findings.programs.iter().chain(&findings.former).chain(&findings.steady) {
         let own = program.missing.iter().map(|reason| format!("{}: {reason}", program.name));
         let timings = program.timings.iter();
         let theirs =
@@ -150,7 +171,7 @@ fn missing(findings: &Findings) -> String {
 
 fn commands(findings: &Findings) -> String {
     let mut out = String::from("\n## Commands\n\n```\n");
-    for program in findings.programs.iter().chain(&findings.steady) {
+    for program in findings.programs.iter().chain(&findings.former).chain(&findings.steady) {
         let _ = writeln!(out, "# {}", program.name);
         for command in program.timings.iter().filter_map(|timing| timing.command.as_ref()) {
             let _ = writeln!(out, "{command}");
@@ -162,7 +183,7 @@ fn commands(findings: &Findings) -> String {
 /// One line per program and contender.
 pub(super) fn table(findings: &Findings) -> String {
     let mut out = String::from("input,program,contender,median_s,times_s,missing\r\n");
-    let inputs = [("short", &findings.programs), ("long", &findings.steady)];
+    let inputs = [("short", &findings.programs), ("former", &findings.former), ("long", &findings.steady)];
     for (input, program) in
         inputs.iter().flat_map(|(input, programs)| programs.iter().map(move |p| (input, p)))
     {
@@ -200,6 +221,7 @@ pub(super) fn plot(findings: &Findings) -> String {
 mod tests {
     use super::*;
     use crate::instrument::result::tests::findings;
+    use crate::instrument::result::Timing;
 
     #[test]
     fn the_page_has_every_part() {
@@ -210,6 +232,26 @@ mod tests {
             assert!(page.contains(part), "{part}");
         }
         assert!(page.contains("not measured"));
+    }
+
+    #[test]
+    fn a_former_build_stands_beside_this_one() {
+        assert!(!markdown(&findings(), "stem").contains("former"));
+        let mut findings = findings();
+        let timing = |name, seconds| Timing::new(name, None, Ok(vec![seconds]));
+        findings.former = vec![ProgramFindings {
+            name: "a".into(),
+            missing: None,
+            timings: vec![timing(CACHE, 1.0), timing(CACHE_FORMER, 1.25)],
+            exactness: None,
+        }];
+        findings.conclude();
+        let page = markdown(&findings, "stem");
+        assert!(page.contains("| a | - | 0.800 |"), "{page}");
+        assert!(
+            page.contains("| time of cache over cache, former build, most | 0.80 x | <= 1.01 |"),
+            "{page}"
+        );
     }
 
     #[test]

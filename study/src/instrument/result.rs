@@ -1,8 +1,8 @@
 //! What the study found, as plain data, and the figures that follow from it.
 
 use super::contender::{
-    BBCOUNT, CACHE, CACHEGRIND, CACHEGRIND_PINNED, CACHEGRIND_SIM, CACHE_HOST, CACHE_PINNED,
-    CACHE_PROCESSORS, COUNT, EMPTY, NATIVE,
+    BBCOUNT, CACHE, CACHEGRIND, CACHEGRIND_PINNED, CACHEGRIND_SIM, CACHE_FORMER, CACHE_HOST, CACHE_PINNED,
+    CACHE_PROCESSORS, COUNT, COUNT_FORMER, EMPTY, NATIVE,
 };
 use crate::race::{geometric_mean, median, Times};
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,9 @@ pub(super) struct Findings {
     pub(super) programs: Vec<ProgramFindings>,
     /// Race of `/bin/true`.
     pub(super) start_up: Vec<Timing>,
+    /// Race with a former build; empty if none was named.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) former: Vec<ProgramFindings>,
     /// Race on long inputs; empty in the quick study.
     pub(super) steady: Vec<ProgramFindings>,
     /// What is held against a bar.
@@ -144,6 +147,13 @@ impl Findings {
             figure(&self.programs, (above, below), over, bar, stretch)
         });
         self.figures = ratios.into();
+        if !self.former.is_empty() {
+            self.figures.extend([
+                figure(&self.former, (COUNT, COUNT_FORMER), Over::Mean, "<= 1.01", ""),
+                figure(&self.former, (CACHE, CACHE_FORMER), Over::Mean, "<= 1.01", ""),
+                figure(&self.former, (CACHE, CACHE_FORMER), Over::Most, "<= 1.01", ""),
+            ]);
+        }
         let steady = [
             (EMPTY, NATIVE, Over::Mean, "<= 1.6", "<= 1.25"),
             (COUNT, NATIVE, Over::Mean, "", ""),

@@ -18,6 +18,7 @@
 //! complex references, so these totals are exact whatever the observer does.
 
 pub(crate) mod screen;
+mod wide;
 
 use crate::call::{CallRecords, DirectTarget, Ticks};
 use crate::evidence::{Evidence, Forgery};
@@ -25,7 +26,7 @@ use crate::mark::{Deed, PartCounts};
 use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress};
 use crate::profile::{self, BlocksOfImages, ComplexTally, JoinedProfile, Lineage, Module, Profile};
 use crate::target::memory::Shared;
-use event::{Complex, Record, StateLayout, Stream, PAYLOAD_CODE, VALUES_MAX};
+use event::{Complex, Record, StateLayout, Stream, Upcoming, PAYLOAD_CODE, VALUES_MAX};
 use screen::{Limits, Screen};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -220,8 +221,10 @@ impl<'o> Consumer<'o> {
             if self.counts == ComplexCounts::ByEngine {
                 count_complex(part, &self.layout, &mut totals.tally);
             }
-            self.observer.records(segment.thread, part);
             at += part.len();
+            let rest = size_of::<Record>() * (segment.count - at).min(PART_RECORDS);
+            let next = segment.shared.address(segment.offset + at * size_of::<Record>(), rest);
+            self.observer.records_before(segment.thread, part, Upcoming::at(next, rest));
         }
         Ok(())
     }

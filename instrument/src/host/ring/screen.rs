@@ -6,10 +6,13 @@
 //! lengths of blocks. A string operation or a tile states its own length, so that length is
 //! compared with the time that the program has run. **Why this way.** Nearly all records are plain
 //! references, and one look-up and one comparison pass them: a table indexed by the low byte holds
-//! the first number that does not exist, or 0 if the record needs a closer look. Behind the screen
+//! the first number that does not exist, or 0 if the record needs a closer look. With AVX-512,
+//! sixteen records at once are compared with rules by kind ([`wide`](super::wide)), and only steps
+//! that do not pass there are looked up. Behind the screen
 //! consumers can trust every number, but no address, because an address may have any value.
 //! **Leaves out** false records that look like true ones.
 
+use super::wide::{Rules, Wide, KINDS};
 use crate::evidence::Forgery;
 use event::{Code, Complex, Record, RecordKind, COMPLEX_CODE, CUT_SITE, PAYLOAD_CODE, SIZES};
 use std::collections::HashMap;
@@ -42,6 +45,9 @@ pub(super) struct Screen {
     /// The first number that no record may name, for each low byte of [`Record::what`]; 0 if such
     /// records need a closer look.
     first_missing: [u32; 256],
+    /// The vectors that test records first, and their rules.
+    wide: Option<Wide>,
+    rules: Rules,
     /// Bytes that each thread has walked over.
     walked: HashMap<u32, u64>,
     /// Recently decoded shapes of groups, because string functions use few masks millions of times.
@@ -74,6 +80,8 @@ impl Screen {
         Screen {
             limits: Limits::default(),
             first_missing: [0; 256],
+            wide: Wide::new(),
+            rules: rules(Limits::default()),
             walked: HashMap::new(),
             shapes: [None; SHAPES],
         }
@@ -86,6 +94,7 @@ impl Screen {
         if same_numbers {
             return;
         }
+        self.rules = rules(limits);
         for (code, first) in (0..=u8::MAX).zip(&mut self.first_missing) {
             let size_exists = SIZES[usize::from(code & 15)] > 0;
             *first =
@@ -106,28 +115,42 @@ impl Screen {
     /// references and words of calls, which is exact unless a group is damaged: its payloads are
     /// then counted too.
     pub(super) fn pass(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
-        const EVENT: u8 = (RecordKind::Tool as u8) << 4;
-        let events = match self.limits.requests {
-            0 => 0,
-            _ => records.iter().map(|record| u32::from(record.what as u8 == EVENT)).sum::<u32>(),
-        };
-        let mut plain = records.len().saturating_sub(events as usize);
-        for start in (0..records.len()).step_by(STEP) {
-            let step = &records[start..records.len().min(start + STEP)];
-            if !self.any_stands_out(step) {
-                continue;
+        let (mut plain, mut at) = (records.len(), 0);
+        while at < records.len() {
+            // Steps that pass by kind, size and number alone.
+            if let Some(wide) = self.wide {
+                let leading = wide.leading(&records[at..], &self.rules);
+                plain = plain.saturating_sub(leading.others);
+                at += leading.records;
             }
-            if let Some(pages) = self.pages_of(step) {
-                plain = plain.saturating_sub(pages);
-                continue;
-            }
-            for at in start..start + step.len() {
-                if stands_out(&self.first_missing, &records[at]) {
-                    plain = plain.saturating_sub(self.examine(thread, &records[at..])?);
-                }
-            }
+            // The step that did not, or the last one, which is short.
+            plain = plain.saturating_sub(self.pass_step(thread, &records[at..])?);
+            at += STEP;
         }
         Ok(plain)
+    }
+
+    /// Checks the first step of `records`. Returns how many of its records are neither plain
+    /// references nor words of calls.
+    fn pass_step(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
+        const EVENT: u8 = (RecordKind::Tool as u8) << 4;
+        let step = &records[..records.len().min(STEP)];
+        let mut others = match self.limits.requests {
+            0 => 0,
+            _ => step.iter().filter(|record| record.what as u8 == EVENT).count(),
+        };
+        if !self.any_stands_out(step) {
+            return Ok(others);
+        }
+        if let Some(pages) = self.pages_of(step) {
+            return Ok(others + pages);
+        }
+        for at in 0..step.len() {
+            if stands_out(&self.first_missing, &records[at]) {
+                others += self.examine(thread, &records[at..])?;
+            }
+        }
+        Ok(others)
     }
 
     /// Whether any of these records needs a closer look. A whole step is tested without a branch
@@ -198,6 +221,37 @@ impl Screen {
     }
 }
 
+/// The rules by which vectors test records. They pass nothing that the closer look would reject.
+fn rules(limits: Limits) -> Rules {
+    let none = [0; KINDS];
+    let mut rules = Rules { first_missing: none, size_max: none, extra: [u32::MAX; KINDS], is_other: none };
+    let any_size = SIZES.len() as u32 - 1;
+    let size_max = SIZES.iter().rposition(|&bytes| bytes > 0).unwrap_or(0) as u32;
+    let (sites, blocks) = (limits.sites, limits.blocks);
+    for (kind, first_missing, size_max) in [
+        (RecordKind::Load, sites, size_max),
+        (RecordKind::Store, sites, size_max),
+        (RecordKind::Modify, sites, size_max),
+        (RecordKind::Prefetch, sites, size_max),
+        (RecordKind::Fetch, blocks, any_size),
+        (RecordKind::FetchPage, blocks, any_size),
+        (RecordKind::Tool, limits.requests, any_size),
+        // No other code of this kind is a payload's.
+        (RecordKind::Payload, sites, u32::from(PAYLOAD_CODE & 15)),
+        (RecordKind::DataPage, sites, any_size),
+        // The number of a cut is none of a block.
+        (RecordKind::Block, blocks.min(CUT_SITE as u32), any_size),
+    ] {
+        rules.first_missing[kind as usize] = first_missing;
+        rules.size_max[kind as usize] = size_max;
+    }
+    for (kind, extra) in [(RecordKind::DataPage, 1), (RecordKind::Block, BLOCK_BYTES_MAX - 1)] {
+        rules.extra[kind as usize] = extra;
+        rules.is_other[kind as usize] = 1;
+    }
+    rules
+}
+
 /// Whether a record names a number that does not exist for its kind and size, or needs a closer
 /// look.
 #[inline(always)]
@@ -263,6 +317,72 @@ mod tests {
         }
         for code in 0xb0..=0xff {
             assert!(!passes(&[Record { what: code, ..Record::default() }]), "kind {:#x}", code >> 4);
+        }
+    }
+
+    /// Numbers that are the same in every run (Marsaglia 2003).
+    fn next(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    /// A record that passes, or nearly: its words are at the limits of what exists.
+    fn nearly_possible(state: &mut u64) -> Record {
+        let kind = next(state) as u32 % 11;
+        let number = [0, 1, 2, 4, 5, 9, 10, CUT_SITE as u32][next(state) as usize % 8];
+        let size = [0, 1, 13, 14, 15][next(state) as usize % 5];
+        let extra = [0, 1, 2, BLOCK_BYTES_MAX - 1, BLOCK_BYTES_MAX, u32::MAX][next(state) as usize % 6];
+        Record {
+            address: next(state) % (2 * u64::from(BLOCK_BYTES_MAX)),
+            what: number << 8 | kind << 4 | size,
+            extra,
+        }
+    }
+
+    #[test]
+    fn vectors_pass_what_the_closer_look_passes() {
+        assert!(SIZES[..14].iter().all(|&bytes| bytes > 0), "sizes that exist have the first codes");
+        let narrow = || Screen { wide: None, ..Screen::new() };
+        let passed = |mut screen: Screen, records: &[Record]| {
+            screen.expect(LIMITS);
+            screen.pass(0, records).ok()
+        };
+        let mut state = 0x9e37_79b9_7f4a_7c15;
+        let mut seen = [0; 2];
+        for round in 0..20_000 {
+            // Mostly records that pass, and among them some that may not.
+            let doubtful = round % 5;
+            let records: Vec<Record> = (0..next(&mut state) % 80)
+                .map(|_| match next(&mut state) % 40 {
+                    draw if draw < doubtful => nearly_possible(&mut state),
+                    draw => {
+                        record(draw as u32 % 10, [RecordKind::Load, RecordKind::Store][draw as usize % 2], 4)
+                    }
+                })
+                .collect();
+            let expected = passed(narrow(), &records);
+            assert_eq!(passed(Screen::new(), &records), expected, "{records:?}");
+            seen[usize::from(expected.is_some())] += 1;
+        }
+        assert!(seen.iter().all(|&count| count > 1000), "{seen:?}");
+    }
+
+    #[test]
+    fn vectors_reject_every_code_that_the_table_rejects() {
+        let Some(wide) = Wide::new() else { return };
+        let mut screen = Screen::new();
+        screen.expect(LIMITS);
+        for what in
+            (0..12).chain([CUT_SITE as u32]).flat_map(|number| (0..=0xff).map(move |code| number << 8 | code))
+        {
+            for extra in [0, 1, 2, BLOCK_BYTES_MAX - 1, BLOCK_BYTES_MAX] {
+                let records = [Record { address: u64::MAX, what, extra }; KINDS];
+                let leading = wide.leading(&records, &screen.rules);
+                let passes = screen.pass_step(0, &records[..1]).is_ok();
+                assert!(leading.records == 0 || passes, "{what:#x} {extra:#x}");
+            }
         }
     }
 

@@ -84,6 +84,11 @@ impl Misses {
 }
 
 impl Counts {
+    /// Adds estimated cycles.
+    pub fn add_cycles(&mut self, parts: &Parts) {
+        self.misses.get_or_insert_default().cycles.get_or_insert_default().add(parts);
+    }
+
     /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Counts) {
         self.instructions += other.instructions;
