@@ -119,6 +119,8 @@
 extern crate self as lightfoot_pattern;
 
 pub mod addition;
+mod bits;
+pub mod column;
 pub mod compile;
 pub mod kernel;
 pub mod line;
@@ -129,6 +131,7 @@ pub mod reference;
 pub mod regex;
 pub mod superset;
 pub mod transpose;
+mod set;
 mod words;
 
 pub use regex::{Regex, RegexBuilder, RegexSet};

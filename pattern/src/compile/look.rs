@@ -29,11 +29,13 @@
 //! nor other ones; `\B` and the half assertions ask for the difference ([`OtherCharacter`]).
 //!
 //! `^` holds behind a terminator, `$` at one, whatever byte that is; for both, a line is the whole
-//! text, and so for `\A` and `\z`, because each line is searched by itself.
+//! text, and so for `\A` and `\z`, because each line is searched by itself. A row of a column may
+//! hold lines ([`Haystack::Row`]): there `(?m)^` and `(?m)$` hold beside its line ends as well.
 
 use super::class::ByteSet;
 use super::compiler::{Compiler, Follow, Markers, Side, WordAssertions};
 use super::error::CompileError;
+use super::options::Haystack;
 use super::utf8::{
     all_ranges, as_bytes, as_ranges, ascii_set, complement, found_backwards, ClassStreams, Ranges,
 };
@@ -52,10 +54,12 @@ impl Compiler<'_> {
         let at = match look {
             Look::Start | Look::StartLF => {
                 let starts = self.line_starts();
+                let starts = self.or_within_row(look, starts);
                 self.builder.and(markers.at, starts)
             }
             Look::End | Look::EndLF => {
                 let ends = self.terminators();
+                let ends = self.or_within_row(look, ends);
                 self.builder.and(markers.at, ends)
             }
             Look::StartCRLF | Look::EndCRLF => self.crlf(look, markers.at),
@@ -71,18 +75,46 @@ impl Compiler<'_> {
         self.builder.advance_from_start(terminators)
     }
 
+    /// `ends`, the starts or ends of haystacks, and for `(?m)^` and `(?m)$` those of lines in rows.
+    fn or_within_row(&mut self, look: Look, ends: Value) -> Value {
+        let Haystack::Row { line_end } = self.options.haystack else { return ends };
+        let line_ends = self.bytes(ByteSet::single(line_end));
+        match look {
+            Look::StartLF => {
+                let line_starts = self.builder.advance(line_ends, 1);
+                self.builder.or(ends, line_starts)
+            }
+            Look::EndLF => self.builder.or(ends, line_ends),
+            _ => ends,
+        }
+    }
+
+    /// The bytes `\n` that end lines, where those end with `\r\n`: the terminators, unless rows hold
+    /// lines.
+    fn line_feeds(&mut self) -> Value {
+        match self.options.haystack {
+            Haystack::Line => self.terminators(),
+            Haystack::Row { .. } => self.bytes(ByteSet::single(b'\n')),
+        }
+    }
+
     /// Line ends with `\r\n`: a line ends before `\r\n`, before a lone `\r` and before a lone `\n`,
     /// but never between the two.
     fn crlf(&mut self, look: Look, markers: Value) -> Value {
         let returns = self.bytes(ByteSet::single(b'\r'));
-        let terminators = self.terminators();
+        let feeds = self.line_feeds();
         let after_return = self.builder.advance(returns, 1);
+        let is_row = self.options.haystack != Haystack::Line;
         let mask = if look == Look::EndCRLF {
-            let lone = self.builder.and_not(terminators, after_return);
-            self.builder.or(returns, lone)
+            let lone = self.builder.and_not(feeds, after_return);
+            let ends = self.builder.or(returns, lone);
+            let of_rows = if is_row { self.terminators() } else { self.builder.zero() };
+            self.builder.or(ends, of_rows)
         } else {
             let starts = self.line_starts();
-            let lone = self.builder.and_not(after_return, terminators);
+            let after_feed = if is_row { self.builder.advance(feeds, 1) } else { self.builder.zero() };
+            let starts = self.builder.or(starts, after_feed);
+            let lone = self.builder.and_not(after_return, feeds);
             self.builder.or(starts, lone)
         };
         self.builder.and(markers, mask)

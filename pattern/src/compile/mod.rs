@@ -30,7 +30,7 @@ mod utf8;
 mod word;
 
 pub use error::CompileError;
-pub use options::{CompileOptions, Lines};
+pub use options::{CompileOptions, Haystack, Lines};
 
 use crate::program::BitProgram;
 use compiler::{Compiler, Follow, Side, WordAssertions};
@@ -74,6 +74,36 @@ pub fn compile_any(hirs: &[Hir], options: &CompileOptions) -> Result<BitProgram,
     let program = compiler.builder.finish(output);
     debug_assert_eq!(program.verify(), Ok(()));
     Ok(program)
+}
+
+/// Compiles a set of expressions to a program that keeps a stream for each: the lines in which it
+/// matches. An expression whose lines cannot be decided is replaced by `superset` of it; the answer
+/// says which are exact.
+///
+/// # Errors
+/// An expression cannot be expressed, or all together not within the limit.
+pub(crate) fn compile_set(
+    hirs: &[Hir],
+    superset: &dyn Fn(&Hir) -> Hir,
+    options: &CompileOptions,
+) -> Result<(BitProgram, Vec<bool>), CompileError> {
+    let mut compiler = Compiler::new(options);
+    compiler.declare(hirs)?;
+    let (mut kept, mut exact) = (Vec::with_capacity(hirs.len()), Vec::with_capacity(hirs.len()));
+    for hir in hirs {
+        let everywhere = compiler.everywhere();
+        let (markers, is_exact) = match compiler.node(hir, everywhere, Follow::END) {
+            Err(CompileError::WordAhead { .. }) => {
+                (compiler.node(&superset(hir), everywhere, Follow::END)?, false)
+            }
+            markers => (markers?, true),
+        };
+        kept.push(compiler.line_ends(markers.at));
+        exact.push(is_exact);
+    }
+    let program = compiler.builder.finish_all(kept);
+    debug_assert_eq!(program.verify(), Ok(()));
+    Ok((program, exact))
 }
 
 /// Compiles an expression for texts that are read backwards, last byte first: the program marks

@@ -97,6 +97,7 @@ pub(crate) struct Interpreter {
     steps: Vec<Step>,
     slots: usize,
     output: usize,
+    kept: Vec<usize>,
 }
 
 /// The streams of one scan. Shapes: a chunk per slot.
@@ -152,7 +153,8 @@ impl Interpreter {
         let mut allocator = SlotAllocator { uses: &uses, slot, free: vec![], slots: 8, at: 0, loops: 0 };
         let steps = allocator.body(&program.body);
         let output = allocator.of(program.output);
-        Interpreter { steps, slots: allocator.slots, output }
+        let kept = program.kept.iter().map(|&kept| allocator.of(kept)).collect();
+        Interpreter { steps, slots: allocator.slots, output, kept }
     }
 }
 
@@ -310,7 +312,7 @@ pub(super) struct Execution<'r> {
 
 impl Interpreter {
     /// Computes the output's words `first..first + words` of a chunk, after those before have been
-    /// computed, into `output`.
+    /// computed, into `output`; streams that are kept follow it, a chunk's words apart.
     pub(crate) fn run(
         &self,
         interpret: Interpret,
@@ -326,6 +328,10 @@ impl Interpreter {
         interpret(&mut run, &self.steps);
         let words = run.words;
         output[..words].copy_from_slice(&run.stream(self.output)[..words]);
+        for (number, &slot) in self.kept.iter().enumerate() {
+            let at = (number + 1) * CHUNK_WORDS;
+            output[at..at + words].copy_from_slice(&run.stream(slot)[..words]);
+        }
     }
 }
 

@@ -136,6 +136,8 @@ pub struct BitProgram {
     pub body: Vec<Instruction>,
     /// The stream that the program computes.
     pub output: Value,
+    /// Further streams that it computes, for sets of expressions; values of the outermost body.
+    pub kept: Vec<Value>,
     /// The number of value names in use.
     pub values: u32,
     /// For each carry, whether it starts as if a bit had come from before the text.

@@ -37,7 +37,9 @@ impl fmt::Display for BitProgram {
         }
         writeln!(f)?;
         write_body(f, &self.body, 0)?;
-        writeln!(f, "return {}", self.output)
+        write!(f, "return {}", self.output)?;
+        self.kept.iter().try_for_each(|kept| write!(f, ", {kept}"))?;
+        writeln!(f)
     }
 }
 
@@ -141,15 +143,18 @@ fn parse(text: &str) -> Result<BitProgram, ParseError> {
     };
     let carries = reader.carries()?;
     let body = reader.body()?;
-    let output = match reader.next_line("`return %…`")?.as_slice() {
-        ["return", value] => reader.value(value)?,
+    let (output, kept) = match reader.next_line("`return %…`")?.as_slice() {
+        ["return", value, kept @ ..] => {
+            let output = reader.value(value)?;
+            (output, kept.iter().map(|value| reader.value(value)).collect::<Result<_, _>>()?)
+        }
         _ => return reader.refuse("expected `return %…`"),
     };
     if reader.at < reader.lines.len() {
         reader.at += 1;
         return reader.refuse("nothing may follow `return`");
     }
-    Ok(BitProgram { body, output, values: reader.values, carries, terminator })
+    Ok(BitProgram { body, output, kept, values: reader.values, carries, terminator })
 }
 
 impl<'t> Reader<'t> {

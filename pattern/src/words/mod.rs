@@ -16,6 +16,7 @@ mod index;
 mod list;
 mod marks;
 mod scalar;
+mod set;
 mod tables;
 
 use crate::line::{self, Push};
@@ -25,6 +26,7 @@ use list::List;
 use marks::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use regex_syntax::hir::Hir;
 use std::ops::ControlFlow;
+pub(crate) use set::{spelled, Spelled, WordSet};
 use std::sync::OnceLock;
 use tables::Tables;
 

@@ -51,6 +51,7 @@ use super::transpose::stream_register;
 use crate::kernel::liveness::Uses;
 use crate::program::pass::with_bases_first;
 use crate::program::{BitProgram, Carry, Instruction, Op, Value};
+use crate::transpose::CHUNK_WORDS;
 
 /// `a ? b : c`.
 pub(super) const CHOICE: u8 = 0xCA;
@@ -79,6 +80,13 @@ pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target
     emitter.body(&program.body);
     let output = emitter.in_register(program.output);
     emitter.code.store(Address { base: RDX, bytes: 0 }, output);
+    // Streams that are kept follow the output, a chunk's words apart.
+    for (number, &kept) in program.kept.iter().enumerate() {
+        emitter.allocator.finish();
+        let register = emitter.in_register(kept);
+        let bytes = ((number + 1) * CHUNK_WORDS * 8) as i32;
+        emitter.code.store(Address { base: RDX, bytes }, register);
+    }
     emitter.allocator.frames()
 }
 
