@@ -81,8 +81,8 @@ impl Buffer {
     ) -> PyResult<&mut [T]> {
         let name = self.name;
         if self.lent.as_typed::<T>().is_err() {
-            let (size, got) = (size_of::<T>(), self.kind());
-            let message = format!("{name}: expected integers of {size} bytes (numpy.intp), got {got}");
+            let (wanted, got) = (std::any::type_name::<T>(), self.kind());
+            let message = format!("{name}: expected items of type {wanted}, got {got}");
             return Err(PyTypeError::new_err(message));
         }
         if self.lent.readonly() {
@@ -105,6 +105,17 @@ impl Buffer {
         // SAFETY: the buffer lends `length` writable elements of type `T` from an aligned address,
         // keeps them until it is released in its drop, and no slice that is read overlaps them.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.lent.buf_ptr().cast(), length) })
+    }
+
+    /// Elements of `numpy.intp` to be written as ranks, which are never negative.
+    ///
+    /// # Errors
+    /// Those of [`Buffer::elements_mut`].
+    pub(crate) fn ranks_mut(&mut self, length: usize, others: &[&Buffer]) -> PyResult<&mut [usize]> {
+        let words = self.elements_mut::<isize>(length, others)?;
+        // SAFETY: signed and unsigned integers of one size have one layout, and all their bytes are
+        // valid.
+        Ok(unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len()) })
     }
 
     /// The number of elements.

@@ -1,10 +1,10 @@
 //! Columns that searches made, lent to other libraries by the Arrow C data interface.
 //!
 //! A [`Column`] owns its chunks and lends their memory: an export holds a reference to its chunk,
-//! so it may outlive the column. **Source**: The Arrow C data interface and its PyCapsule protocol.
+//! so it may outlive the column. It is lent as a stream alone, which any number of chunks is. **Source**: The Arrow C data interface and its PyCapsule protocol.
 
 use crate::arrow::{
-    ArrowArray, ArrowArrayStream, ArrowSchema, Structure, ARRAY_NAME, SCHEMA_NAME, STREAM_NAME,
+    ArrowArray, ArrowArrayStream, ArrowSchema, Structure, SCHEMA_NAME, STREAM_NAME,
 };
 use crate::buffer::Buffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -193,28 +193,12 @@ impl Column {
     }
 
     #[pyo3(signature = (requested_schema = None))]
-    fn __arrow_c_array__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // A wish for another type may be ignored by the protocol.
-        drop(requested_schema);
-        let [chunk] = &self.chunks[..] else {
-            let count = self.chunks.len();
-            let message = format!("the column has {count} chunks, not one; take its __arrow_c_stream__");
-            return Err(PyValueError::new_err(message));
-        };
-        let schema = capsule(py, schema(self.kind), SCHEMA_NAME)?;
-        Ok((schema, capsule(py, array(chunk), ARRAY_NAME)?))
-    }
-
-    #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A wish for another type may be ignored by the protocol.
         drop(requested_schema);
         let rest = Box::new(Rest { kind: self.kind, chunks: self.chunks.clone(), next: 0 });
         let stream = ArrowArrayStream {

@@ -131,7 +131,7 @@ impl Index {
         let (v, mut out, side) = (Buffer::of("v", v)?, Buffer::of("out", out)?, side_named(side)?);
         with_index!(&self.keys, index => {
             let queries = queries_of(index, &v)?;
-            let ranks = out.elements_mut::<usize>(queries.len(), &[&v])?;
+            let ranks = out.ranks_mut(queries.len(), &[&v])?;
             released(py, || in_chunks(queries, ranks, threads, |queries, ranks| rank(index, queries, side, ranks)))
         })
     }
@@ -227,14 +227,14 @@ fn rank<K: Ordered>(index: &lightfoot_search::Index<K>, queries: &[K], side: Sid
     }
 }
 
-/// Whether queries equal keys: then their two ranks differ.
+/// Whether queries equal keys: then their two ranks differ. NaN equals nothing.
 fn contains<K: Ordered>(index: &lightfoot_search::Index<K>, queries: &[K], found: &mut [u8]) {
     let (mut left, mut right) = ([0; CHUNK], [0; CHUNK]);
     for (queries, found) in queries.chunks(CHUNK).zip(found.chunks_mut(CHUNK)) {
         rank(index, queries, Side::Left, &mut left[..queries.len()]);
         rank(index, queries, Side::Right, &mut right[..queries.len()]);
         for (at, found) in found.iter_mut().enumerate() {
-            *found = u8::from(left[at] < right[at]);
+            *found = u8::from(left[at] < right[at] && !queries[at].is_nan());
         }
     }
 }

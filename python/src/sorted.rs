@@ -45,7 +45,7 @@ pub(crate) fn searchsorted(
     let side = side_named(side)?;
     for_key_type!(a, keys => {
         let queries = same_type(keys, &v)?;
-        let ranks = out.elements_mut::<usize>(queries.len(), &[&a, &v])?;
+        let ranks = out.ranks_mut(queries.len(), &[&a, &v])?;
         released(py, || search(keys, queries, side, ranks, threads))
     }, else Err(unsupported("a", &a)))
 }

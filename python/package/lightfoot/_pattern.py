@@ -244,7 +244,7 @@ def _like(subject: Any, found: Any) -> Any:
     if library == "pyarrow":
         pyarrow = sys.modules["pyarrow"]
         if isinstance(subject, pyarrow.Array):
-            return pyarrow.array(found)
+            return pyarrow.chunked_array(found).chunk(0)
         if isinstance(subject, pyarrow.ChunkedArray):
             return pyarrow.chunked_array(found)
     if library == "polars":

@@ -127,7 +127,8 @@ class Index:
         return _ranks(self.dtype, len(self), v, side, out, search)
 
     def contains(self, v: ArrayLike, *, threads: int = 1) -> Any:
-        """Whether each value of ``v`` equals a key: an array of bool of the shape of ``v``.
+        """Whether each value of ``v`` equals a key: an array of bool of the shape of ``v``. NaN
+        equals nothing.
 
         >>> import numpy
         >>> Index(numpy.array([1, 3, 5])).contains([[1, 2], [2.5, 5]])
@@ -299,7 +300,7 @@ def _rounded(kind: numpy.dtype[Any], values: NDArray[Any], side: Side) -> _Queri
     else:
         near = numpy.where(near > wide, numpy.nextafter(near, kind.type(-numpy.inf)), near)
     queries = _Queries(near.astype(kind, copy=False))
-    queries.exact = (near == wide) | numpy.isnan(wide)
+    queries.exact = near == wide
     return queries
 
 
@@ -308,6 +309,8 @@ def _clipped(kind: numpy.dtype[Any], values: NDArray[Any], side: Side) -> _Queri
     rank alike."""
     limits = numpy.iinfo(kind)
     if values.dtype.kind == "f":
+        # Half floats cannot hold the limits of the key types.
+        values = values.astype(numpy.result_type(values.dtype, numpy.float64), copy=False)
         whole = numpy.ceil(values) if side == "left" else numpy.floor(values)
         # NaN ranks behind all numbers. The largest 64-bit integers are no floats: the next float
         # behind them is.
