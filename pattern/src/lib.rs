@@ -129,9 +129,9 @@ pub mod plan;
 pub mod program;
 pub mod reference;
 pub mod regex;
+mod set;
 pub mod superset;
 pub mod transpose;
-mod set;
 mod words;
 
 pub use regex::{Regex, RegexBuilder, RegexSet};

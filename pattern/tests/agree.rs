@@ -13,7 +13,7 @@ mod leaves;
 use agreement::{check, check_kernels, expected, kernels, line_ends, options, parse, parse_for, regex};
 use delicate::{pattern, text};
 use drawn::random_program;
-use lightfoot_pattern::compile::{compile, CompileError, CompileOptions, Lines};
+use lightfoot_pattern::compile::{compile, CompileError, CompileOptions, Haystack, Lines};
 use lightfoot_pattern::kernel::Scanner;
 use lightfoot_pattern::reference;
 use proptest::prelude::*;
@@ -108,6 +108,87 @@ fn other_lines_are_the_complement() {
     let program =
         compile(&hir, &CompileOptions { lines: Lines::Others, ..CompileOptions::default() }).unwrap();
     check_kernels(&program, b"ab\nb\n\naab\nx", &[4, 5, 11], "other lines");
+}
+
+// --- programs over rows
+
+/// The byte that stands between rows.
+const SEPARATOR: u8 = 0x1e;
+
+/// The program of a pattern over rows on every kernel and the reference.
+fn check_program(pattern: &str, rows: &[Vec<u8>]) {
+    let options = CompileOptions { haystack: Haystack::Row { line_end: b'\n' }, ..options(SEPARATOR) };
+    let program = match compile(&parse(pattern), &options) {
+        Ok(program) => program,
+        Err(CompileError::WordAhead { .. }) => return,
+        Err(error) => panic!("{pattern}: {error}"),
+    };
+    let mut text = Vec::new();
+    for row in rows {
+        text.extend(row.iter().filter(|&&byte| byte != SEPARATOR));
+        text.push(SEPARATOR);
+    }
+    let expected = expected(&regex(pattern, b'\n'), &text, SEPARATOR);
+    let bits = reference::evaluate(&program, &text);
+    let slow: Vec<usize> = (0..text.len()).filter(|&at| bits[at]).collect();
+    assert_eq!(slow, expected, "reference, {pattern:?} in {:?}\n{program}", String::from_utf8_lossy(&text));
+    check_kernels(&program, &text, &expected, &format!("{pattern:?} over rows"));
+}
+
+proptest! {
+    #![proptest_config(config(2000))]
+
+    #[test]
+    fn programs_over_rows_match_what_regex_matches(
+        pattern in pattern(),
+        rows in prop::collection::vec(text(), 0..6),
+    ) {
+        check_program(&pattern, &rows);
+    }
+}
+
+#[test]
+fn line_ends_in_rows_are_no_ends_of_rows() {
+    let pieces: &[&[u8]] = &[
+        b"", b"\n", b"\r", b"\r\n", b"a", b"b\n", b"\na", b"a\r", b"\n\r", b"\r\r\n", b"\0", b"\xc3", b"\xa9",
+    ];
+    let rows: Vec<Vec<u8>> =
+        pieces.iter().flat_map(|first| pieces.iter().map(move |second| [*first, *second].concat())).collect();
+    for pattern in [
+        "^a",
+        "a$",
+        r"\Aa",
+        r"a\z",
+        "(?m)^a",
+        "(?m)a$",
+        "(?mR)^a",
+        "(?mR)a$",
+        "(?mR)^$",
+        "(?m)^$",
+        "^$",
+        "(?mR)^",
+        "(?mR)$",
+        "(?mR)^\n",
+        "(?mR)\r$",
+        "(?mR)\n^",
+        "(?m)b$",
+        "(?m)b\n^",
+        "(?s)a.*b",
+        "a.*b",
+        r"\b",
+        r"\B",
+        r"\bé\b",
+        r"(?-u:\xc3)$",
+        r"^(?-u:\xa9)",
+        "é",
+        "[^a]",
+        r"\W$",
+        r"^\s*$",
+        r"\x00",
+        "a\nb?",
+    ] {
+        check_program(pattern, &rows);
+    }
 }
 
 // --- boundaries

@@ -8,8 +8,7 @@ const MULTILINE: c_uint = 4;
 const SINGLE_MATCH: c_uint = 8;
 const BLOCK_MODE: c_uint = 1;
 
-type OnMatch =
-    unsafe extern "C" fn(c_uint, c_ulonglong, c_ulonglong, c_uint, *mut c_void) -> c_int;
+type OnMatch = unsafe extern "C" fn(c_uint, c_ulonglong, c_ulonglong, c_uint, *mut c_void) -> c_int;
 
 type CompileMulti = unsafe extern "C" fn(
     *const *const c_char,
@@ -49,7 +48,7 @@ pub(crate) struct Library {
 }
 
 /// What the patterns of a set are compared with.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Haystack {
     /// Each line by itself; the first match of each pattern is reported.
     Line,

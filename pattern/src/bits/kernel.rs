@@ -62,9 +62,23 @@ pub(crate) struct BitKernel {
 /// All kernels, the fastest first.
 pub(super) const KERNELS: &[BitKernel] = &[
     #[cfg(target_arch = "x86_64")]
-    BitKernel { name: "avx512", is_available: x86::has_avx512, equal: x86::equal_64, append: x86::append, deposit: x86::deposit, count: x86::count },
+    BitKernel {
+        name: "avx512",
+        is_available: x86::has_avx512,
+        equal: x86::equal_64,
+        append: x86::append,
+        deposit: x86::deposit,
+        count: x86::count,
+    },
     #[cfg(target_arch = "x86_64")]
-    BitKernel { name: "avx2", is_available: x86::has_avx2, equal: x86::equal_32, append: x86::append, deposit: x86::deposit, count: x86::count },
+    BitKernel {
+        name: "avx2",
+        is_available: x86::has_avx2,
+        equal: x86::equal_32,
+        append: x86::append,
+        deposit: x86::deposit,
+        count: x86::count,
+    },
     BitKernel { name: "plain", is_available: || true, equal, append, deposit, count },
 ];
 
@@ -230,9 +244,16 @@ mod tests {
                     })
                     .collect();
                 let bits: Vec<u64> = (0..words).map(|_| next()).collect();
-                let text: Vec<u8> = (0..64 * words)
-                    .map(|at| if places[at / 64] >> (at % 64) & 1 == 1 { 0x1e } else { b'a' + (at % 23) as u8 })
-                    .collect();
+                let text: Vec<u8> =
+                    (0..64 * words)
+                        .map(|at| {
+                            if places[at / 64] >> (at % 64) & 1 == 1 {
+                                0x1e
+                            } else {
+                                b'a' + (at % 23) as u8
+                            }
+                        })
+                        .collect();
                 let expected: Vec<u64> = (0..64 * words)
                     .filter(|at| places[at / 64] >> (at % 64) & 1 == 1)
                     .map(|at| bits[at / 64] >> (at % 64) & 1)
@@ -259,7 +280,11 @@ mod tests {
                         (kernel.deposit)(&bits, &places, &before, base, &mut out);
                         let all = (0..64 * out.len()).map(|at| out[at / 64] >> (at % 64) & 1);
                         let padded = std::iter::repeat_n(0, base).chain(expected.iter().copied());
-                        assert!(all.eq(padded.chain(std::iter::repeat(0)).take(64 * out.len())), "{}", kernel.name);
+                        assert!(
+                            all.eq(padded.chain(std::iter::repeat(0)).take(64 * out.len())),
+                            "{}",
+                            kernel.name
+                        );
                     }
                 }
             }

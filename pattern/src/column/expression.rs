@@ -6,7 +6,8 @@
 
 use super::gather::{Gatherer, BLOCK_BYTES};
 use super::program::RowProgram;
-use super::rows::Column;
+use super::rows::{Column, Layout};
+use super::string::RowString;
 use crate::bits::{BitKernel, BitWriter, Bitmap};
 use crate::regex::{Error, Regex, RegexBuilder, Unit};
 use crate::transpose::CHUNK_BYTES;
@@ -35,6 +36,8 @@ const STREAM_BYTES: usize = 4 << 10;
 #[derive(Clone)]
 pub struct ColumnRegex {
     pub(super) regex: Regex,
+    /// A string that every match holds, where looking for it is worth it.
+    string: Option<Arc<RowString>>,
     program: Arc<OnceLock<Option<RowProgram>>>,
 }
 
@@ -63,26 +66,51 @@ impl ColumnRegex {
     /// The pattern does not parse or is too large.
     pub fn with(builder: &RegexBuilder, pattern: &str) -> Result<ColumnRegex, Error> {
         let builder = builder.clone().with(|options| options.unit = Unit::Text);
-        Ok(ColumnRegex { regex: builder.build(pattern)?, program: Arc::default() })
+        let regex = builder.build(pattern)?;
+        let string = RowString::new(regex.hir()).map(Arc::new);
+        Ok(ColumnRegex { regex, string, program: Arc::default() })
     }
 
     /// The rows that match. Cost: one pass over the bytes of the rows, whatever they hold, where
     /// the expression has a program.
     pub fn scan(&self, column: &Column<'_>) -> Bitmap {
-        let program = match column.total_bytes() {
-            ..STREAM_BYTES => None,
-            _ => self.program(),
+        if column.total_bytes() < STREAM_BYTES {
+            return self.scan_row_by_row(column);
+        }
+        let mut rows = Bitmap::zeros(column.len());
+        let confirm = |bytes: &[u8]| self.matches(bytes);
+        let searched = match (&self.string, column.layout) {
+            (Some(string), Layout::Offsets(values, offsets)) => {
+                string.run(values, offsets, &confirm, &mut rows)
+            }
+            (Some(string), Layout::LargeOffsets(values, offsets)) => {
+                string.run(values, offsets, &confirm, &mut rows)
+            }
+            _ => 0,
         };
-        let Some(program) = program else { return self.scan_row_by_row(column) };
-        let (mut rows, odd) = run(program, column);
-        odd.into_iter().for_each(|row| rows.set(row, self.matches(column.bytes(row))));
-        if !program.is_exact {
-            let others: Vec<usize> =
-                rows.ones().filter(|&row| !self.matches(column.bytes(row))).collect();
-            others.into_iter().for_each(|row| rows.set(row, false));
+        match searched {
+            0 => rows = self.scan_blocks(column),
+            _ if searched < column.len() => {
+                // The string is dense: blocks go on with the other rows.
+                let rest = self.scan_blocks(&column.from_row(searched));
+                rest.ones().for_each(|row| rows.set(searched + row, true));
+            }
+            _ => {}
         }
         if let Some(valid) = &column.valid {
             rows.keep_only(valid);
+        }
+        rows
+    }
+
+    /// The rows that match, by blocks of them.
+    fn scan_blocks(&self, column: &Column<'_>) -> Bitmap {
+        let Some(program) = self.program() else { return self.scan_row_by_row(column) };
+        let (mut rows, odd) = run(program, column);
+        odd.into_iter().for_each(|row| rows.set(row, self.matches(column.bytes(row))));
+        if !program.is_exact {
+            let others: Vec<usize> = rows.ones().filter(|&row| !self.matches(column.bytes(row))).collect();
+            others.into_iter().for_each(|row| rows.set(row, false));
         }
         rows
     }
@@ -92,12 +120,14 @@ impl ColumnRegex {
         self.scan(column).count_ones()
     }
 
-    /// What finds matching rows: `streams`, or `automaton` where the expression has no program.
+    /// What finds matching rows: `string`, where a string that every match holds is looked for in
+    /// values with offsets; else `streams`, or `automaton` where the expression has no program.
     /// Compiles the program.
     pub fn engine(&self) -> &'static str {
-        match self.program() {
-            Some(_) => "streams",
-            None => "automaton",
+        match (&self.string, self.program()) {
+            (Some(_), _) => "string",
+            (None, Some(_)) => "streams",
+            (None, None) => "automaton",
         }
     }
 

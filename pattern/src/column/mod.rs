@@ -9,6 +9,7 @@ mod output;
 mod program;
 mod rows;
 mod set;
+mod string;
 
 pub use crate::bits::Bitmap;
 pub use error::ColumnError;

@@ -77,10 +77,7 @@ impl<'a> Column<'a> {
     ///
     /// # Errors
     /// A view names a buffer that is not there, or leaves it. Cost: a look at each view.
-    pub fn from_views(
-        views: &'a [[u8; 16]],
-        buffers: &'a [&'a [u8]],
-    ) -> Result<Column<'a>, ColumnError> {
+    pub fn from_views(views: &'a [[u8; 16]], buffers: &'a [&'a [u8]]) -> Result<Column<'a>, ColumnError> {
         for (row, view) in views.iter().enumerate() {
             let (bytes, buffer, offset) = parts(view);
             if bytes <= INLINE_BYTES {
@@ -114,7 +111,11 @@ impl<'a> Column<'a> {
         let words = (0..rows.div_ceil(64)).map(|word| {
             let at = from + 8 * word;
             let low = (0..8).fold(0, |low, next| low | byte(at + next) << (8 * next));
-            if shift == 0 { low } else { low >> shift | byte(at + 8) << (64 - shift) }
+            if shift == 0 {
+                low
+            } else {
+                low >> shift | byte(at + 8) << (64 - shift)
+            }
         });
         self.valid = Some(Bitmap::from_words(words.collect(), rows));
         Ok(self)
@@ -125,6 +126,16 @@ impl<'a> Column<'a> {
         debug_assert_eq!(valid.len(), self.rows);
         self.valid = Some(valid);
         self
+    }
+
+    /// The rows from `row` on, null rows as they are in memory.
+    pub(super) fn from_row(&self, row: usize) -> Column<'a> {
+        let layout = match self.layout {
+            Layout::Offsets(values, offsets) => Layout::Offsets(values, &offsets[row..]),
+            Layout::LargeOffsets(values, offsets) => Layout::LargeOffsets(values, &offsets[row..]),
+            Layout::Views(views, buffers) => Layout::Views(&views[row..], buffers),
+        };
+        Column { layout, valid: None, rows: self.rows - row }
     }
 
     /// The number of rows.
@@ -231,10 +242,7 @@ mod tests {
     fn offsets_are_checked() {
         let values = [b'x'; 800];
         assert_eq!(refusal(&values, &[0, 52, 40]), "offsets decrease at row 1: 40 after 52");
-        assert_eq!(
-            refusal(&values, &[0, 1, 2, 3, 900]),
-            "row 3 ends at 900, beyond the 800 bytes of values"
-        );
+        assert_eq!(refusal(&values, &[0, 1, 2, 3, 900]), "row 3 ends at 900, beyond the 800 bytes of values");
         assert_eq!(refusal(&values, &[-1, 3]), "offsets begin at -1; expected 0 or more");
         assert_eq!(refusal(&values, &[0, 900, 3]), "row 0 ends at 900, beyond the 800 bytes of values");
         assert!(refusal(&values, &[]).starts_with("no offsets: a column of n rows has n + 1"));

@@ -23,7 +23,7 @@ mod needle;
 mod program;
 mod window;
 
-use crate::bits::{Bitmap, BitKernel};
+use crate::bits::{BitKernel, Bitmap};
 use crate::compile::{CompileOptions, Haystack};
 use crate::regex::automaton::Automaton;
 use confirm::Pattern;
