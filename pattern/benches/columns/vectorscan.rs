@@ -5,7 +5,6 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void, CStr, CString};
 use std::ptr::{null, null_mut};
 
 const MULTILINE: c_uint = 4;
-const SINGLE_MATCH: c_uint = 8;
 const BLOCK_MODE: c_uint = 1;
 
 type OnMatch = unsafe extern "C" fn(c_uint, c_ulonglong, c_ulonglong, c_uint, *mut c_void) -> c_int;
@@ -50,9 +49,9 @@ pub(crate) struct Library {
 /// What the patterns of a set are compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Haystack {
-    /// Each line by itself; the first match of each pattern is reported.
+    /// Each line by itself.
     Line,
-    /// The whole text; `^` and `$` are the ends of lines, and all ends of matches are reported.
+    /// The whole text; `^` and `$` are the ends of lines.
     Text,
 }
 
@@ -94,7 +93,7 @@ impl Library {
 
     /// A set of patterns, numbered in their order.
     pub(crate) fn compile(&self, patterns: &[String], haystack: Haystack) -> Database<'_> {
-        let flag = if haystack == Haystack::Line { SINGLE_MATCH } else { MULTILINE };
+        let flag = if haystack == Haystack::Line { 0 } else { MULTILINE };
         let texts: Vec<CString> =
             patterns.iter().map(|pattern| CString::new(pattern.as_str()).expect("no NUL")).collect();
         let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();

@@ -5,8 +5,9 @@
 //! decide are searched one by one with the automaton, whose answers are the definition.
 
 use super::gather::{Gatherer, BLOCK_BYTES};
+use super::in_place;
 use super::program::RowProgram;
-use super::rows::{Column, Layout};
+use super::rows::{Column, Layout, Offset};
 use super::string::RowString;
 use crate::bits::{BitKernel, BitWriter, Bitmap};
 use crate::regex::{Error, Regex, RegexBuilder, Unit};
@@ -38,6 +39,8 @@ pub struct ColumnRegex {
     pub(super) regex: Regex,
     /// A string that every match holds, where looking for it is worth it.
     string: Option<Arc<RowString>>,
+    /// Programs for rows where they lie, and for copies of rows.
+    in_place: Arc<OnceLock<Option<RowProgram>>>,
     program: Arc<OnceLock<Option<RowProgram>>>,
 }
 
@@ -68,7 +71,7 @@ impl ColumnRegex {
         let builder = builder.clone().with(|options| options.unit = Unit::Text);
         let regex = builder.build(pattern)?;
         let string = RowString::new(regex.hir()).map(Arc::new);
-        Ok(ColumnRegex { regex, string, program: Arc::default() })
+        Ok(ColumnRegex { regex, string, in_place: Arc::default(), program: Arc::default() })
     }
 
     /// The rows that match. Cost: one pass over the bytes of the rows, whatever they hold, where
@@ -89,10 +92,10 @@ impl ColumnRegex {
             _ => 0,
         };
         match searched {
-            0 => rows = self.scan_blocks(column),
+            0 => rows = self.scan_streams(column),
             _ if searched < column.len() => {
-                // The string is dense: blocks go on with the other rows.
-                let rest = self.scan_blocks(&column.from_row(searched));
+                // The string is dense: streams go on with the other rows.
+                let rest = self.scan_streams(&column.from_row(searched));
                 rest.ones().for_each(|row| rows.set(searched + row, true));
             }
             _ => {}
@@ -103,11 +106,36 @@ impl ColumnRegex {
         rows
     }
 
-    /// The rows that match, by blocks of them.
+    /// The rows that match, null rows as they are in memory: by a program, where there is one.
+    fn scan_streams(&self, column: &Column<'_>) -> Bitmap {
+        match column.layout {
+            Layout::Offsets(values, offsets) => self.scan_in_place(column, values, offsets),
+            Layout::LargeOffsets(values, offsets) => self.scan_in_place(column, values, offsets),
+            Layout::Views(..) => self.scan_blocks(column),
+        }
+    }
+
+    fn scan_in_place<O: Offset>(&self, column: &Column<'_>, values: &[u8], offsets: &[O]) -> Bitmap {
+        let compile = || RowProgram::in_place(self.regex.hir(), self.regex.options());
+        match self.in_place.get_or_init(compile) {
+            Some(program) => {
+                let rows = in_place::run(program, values, offsets, self.matches(b""));
+                self.confirmed(program, column, rows)
+            }
+            None => self.scan_row_by_row(column),
+        }
+    }
+
+    /// The rows that match, by copies of them side by side.
     fn scan_blocks(&self, column: &Column<'_>) -> Bitmap {
         let Some(program) = self.program() else { return self.scan_row_by_row(column) };
         let (mut rows, odd) = run(program, column);
         odd.into_iter().for_each(|row| rows.set(row, self.matches(column.bytes(row))));
+        self.confirmed(program, column, rows)
+    }
+
+    /// The rows that a program marks, without those that it marks besides.
+    fn confirmed(&self, program: &RowProgram, column: &Column<'_>, mut rows: Bitmap) -> Bitmap {
         if !program.is_exact {
             let others: Vec<usize> = rows.ones().filter(|&row| !self.matches(column.bytes(row))).collect();
             others.into_iter().for_each(|row| rows.set(row, false));
@@ -132,7 +160,7 @@ impl ColumnRegex {
     }
 
     fn program(&self) -> Option<&RowProgram> {
-        let compile = || RowProgram::new(self.regex.hir(), self.regex.options());
+        let compile = || RowProgram::with_separators(self.regex.hir(), self.regex.options());
         self.program.get_or_init(compile).as_ref()
     }
 

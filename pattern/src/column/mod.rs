@@ -5,6 +5,7 @@ mod error;
 mod expression;
 mod extract;
 mod gather;
+mod in_place;
 mod output;
 mod program;
 mod rows;

@@ -205,7 +205,7 @@ impl SetEngine {
         let SetPattern { hir, automaton, .. } = &self.patterns[number];
         let line_end = match self.options.haystack {
             Haystack::Line => self.options.terminator,
-            Haystack::Row { line_end } => line_end,
+            Haystack::Row { line_end } | Haystack::MarkedRow { line_end } => line_end,
         };
         Pattern { hir, automaton, line_end }
     }

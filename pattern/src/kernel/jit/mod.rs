@@ -65,6 +65,7 @@ pub(crate) struct Translation {
     carries: usize,
     frames: usize,
     kept: usize,
+    has_row_ends: bool,
     starts: Vec<bool>,
     terminator: u8,
     /// What fills the basis streams, where the code does not make them itself.
@@ -94,8 +95,18 @@ impl Translation {
         let memory = Executable::new(&code).ok()?;
         let (starts, terminator) = (program.carries.clone(), program.terminator);
         let (carries, frames) = (starts.len(), frames as usize);
-        let kept = program.kept.len();
-        Some(Translation { memory, target, direction, carries, frames, kept, starts, terminator, transposer })
+        Some(Translation {
+            memory,
+            target,
+            direction,
+            carries,
+            frames,
+            kept: program.kept.len(),
+            has_row_ends: program.has_row_ends(),
+            starts,
+            terminator,
+            transposer,
+        })
     }
 
     pub(crate) fn frame(&self) -> Frame {
@@ -129,7 +140,7 @@ impl Translation {
     }
 
     /// Computes the output of a part of the text, of whole blocks; the output's first bit is the
-    /// byte that is read first. Streams that are kept follow the output, a chunk's words apart.
+    /// byte that is read first. Where rows end is read from the output's place before. Streams that are kept follow the output, a chunk's words apart.
     pub(crate) fn run(&self, text: &[u8], frame: &mut Frame, output: &mut [u64]) {
         let words = text.len() / 64;
         assert!(text.len().is_multiple_of(BLOCK_BYTES));
@@ -138,6 +149,8 @@ impl Translation {
             kept => assert!(words <= CHUNK_WORDS && output.len() >= kept * CHUNK_WORDS + words),
         }
         assert!(frame.carries.len() > 2 * self.carries && frame.values.len() > self.frames);
+        // SSE2 reads where rows end as it reads all vectors in memory.
+        assert!(!self.has_row_ends || output.as_ptr().cast::<FrameVector>().is_aligned());
         if words == 0 {
             return;
         }
