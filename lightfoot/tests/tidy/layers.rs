@@ -146,7 +146,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "pattern",
         &[
+            "column",
             "regex/set superset",
+            "set",
             "regex/builder regex/find regex/matcher",
             "regex/expression",
             "regex/starts",
@@ -154,7 +156,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "literal literal/required words",
             "line",
             "compile kernel literal/finder reference regex/parse regex/spans words/avx2 words/avx512 words/index words/scalar",
-            "lib literal/commonness program regex regex/automaton regex/captures regex/error regex/options transpose words/list words/marks words/tables",
+            "bits lib literal/commonness program regex regex/automaton regex/captures regex/error regex/options transpose words/list words/marks words/tables",
         ],
     ),
     (

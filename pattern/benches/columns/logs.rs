@@ -83,8 +83,8 @@ pub(crate) fn requests(bytes: usize) -> Rows {
     let (mut rows, mut random) = (Rows::new(), Random(7));
     while rows.values.len() < bytes {
         let (verb, noun) = (random.of(&["GET", "GET", "GET", "PUT", "POST"]), random.of(NOUNS));
-        let digits = random.below(28);
-        rows.push(&format!("{verb} /{noun}/{}", random.below(1 << digits)));
+        let bits = 16 + random.below(16);
+        rows.push(&format!("{verb} /{noun}/{}", random.below(1 << bits)));
     }
     rows
 }

@@ -196,7 +196,22 @@ mod x86 {
 
     #[target_feature(enable = "bmi2,popcnt")]
     fn append_extracted(bits: &[u64], places: &[u64], out: &mut BitWriter) {
-        for (&bits, &places) in bits.iter().zip(places) {
+        // Each push waits for the one before: four words are put together first, if they fit.
+        let (quads, rest) = bits.as_chunks::<4>();
+        let (quad_places, rest_places) = places.as_chunks::<4>();
+        for (bits, places) in quads.iter().zip(quad_places) {
+            let found: [u64; 4] = std::array::from_fn(|at| _pext_u64(bits[at], places[at]));
+            let count = places.map(u64::count_ones);
+            let (first, second) = (count[0] + count[1], count[2] + count[3]);
+            if first + second < 64 {
+                let low = found[0] | found[1] << count[0];
+                let high = found[2] | found[3] << count[2];
+                out.push(low | high << first, first + second);
+            } else {
+                found.iter().zip(count).for_each(|(&found, count)| out.push(found, count));
+            }
+        }
+        for (&bits, &places) in rest.iter().zip(rest_places) {
             out.push(_pext_u64(bits, places), places.count_ones());
         }
     }

@@ -15,12 +15,18 @@ use super::rows::Offset;
 use crate::bits::{BitKernel, BitWriter, Bitmap};
 use crate::transpose::{BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS};
 
+/// Rows of fewer bytes on average are short: many end in a word of 64 positions.
+const SHORT_BYTES: usize = 48;
+
 /// The last bytes of rows in a chunk of the text.
 struct RowEnds<'o, O> {
     offsets: &'o [O],
+    bits: &'static BitKernel,
     /// The next row that has not ended.
     row: usize,
     words: [u64; CHUNK_WORDS],
+    /// Not zero where a row ends; zero between chunks.
+    bytes: Box<[u8; CHUNK_BYTES]>,
 }
 
 impl<O: Offset> RowEnds<'_, O> {
@@ -28,32 +34,43 @@ impl<O: Offset> RowEnds<'_, O> {
         self.offsets[row].into() as usize
     }
 
-    /// Marks the rows that end up to `to`, in the chunk that begins at `from`.
-    fn fill(&mut self, from: usize, to: usize) {
-        self.words = [0; CHUNK_WORDS];
-        let rows = self.offsets.len() - 1;
-        // Empty rows at the chunk's start have their end, but no byte, there.
-        while self.row < rows && self.offset(self.row + 1) == from {
+    /// Passes over empty rows at the start of the text, which have their end there but no byte.
+    fn pass_empty(&mut self, first: usize) {
+        while self.row + 1 < self.offsets.len() && self.offset(self.row + 1) == first {
             self.row += 1;
         }
-        // A word is kept in a register while rows end in it, and written each time: to read it back
-        // from memory would take longer than all else.
-        let (mut word, mut at_word) = (0u64, usize::MAX);
-        let ends = &self.offsets[self.row + 1..];
-        let mut count = 0;
-        for &end in ends {
+    }
+
+    /// Marks long rows that end up to `to`, in the chunk that begins at `from`. An empty row has
+    /// the last byte of the row before it.
+    fn mark_long(&mut self, from: usize, to: usize) {
+        self.words = [0; CHUNK_WORDS];
+        for &end in &self.offsets[self.row + 1..] {
             let end = end.into() as usize;
             if end > to {
                 break;
             }
             let at = end - 1 - from;
-            let same = u64::from(at / 64 == at_word).wrapping_neg();
-            word = word & same | 1 << (at % 64);
-            at_word = at / 64;
-            self.words[at_word % CHUNK_WORDS] = word;
+            self.words[at / 64] |= 1 << (at % 64);
+            self.row += 1;
+        }
+    }
+
+    /// Marks short rows that end up to `to`, in the chunk that begins at `from`: bytes first, which
+    /// do not wait for each other as bits of one word do, and words from those.
+    fn mark_short(&mut self, from: usize, to: usize) {
+        let mut count = 0;
+        for &end in &self.offsets[self.row + 1..] {
+            let end = end.into() as usize;
+            if end > to {
+                break;
+            }
+            self.bytes[end - 1 - from] = 1;
             count += 1;
         }
         self.row += count;
+        (self.bits.equal)(&self.bytes[..], 1, &mut self.words);
+        self.bytes.fill(0);
     }
 }
 
@@ -62,14 +79,21 @@ pub(super) fn run<O: Offset>(program: &RowProgram, values: &[u8], offsets: &[O],
     let bits = BitKernel::detect();
     let rows = offsets.len() - 1;
     let (first, end) = (offsets[0].into() as usize, offsets[rows].into() as usize);
-    let mut ends = RowEnds { offsets, row: 0, words: [0; CHUNK_WORDS] };
+    let are_short = (end - first) / rows.max(1) < SHORT_BYTES;
+    let (words, bytes) = ([0; CHUNK_WORDS], Box::new([0; CHUNK_BYTES]));
+    let mut ends = RowEnds { offsets, bits, row: 0, words, bytes };
     let mut marked = BitWriter::with_room_for(rows);
     let mut scan = program.scanner.scan_for(end - first);
+    ends.pass_empty(first);
+    (0..ends.row).for_each(|_| marked.push(u64::from(empty), 1));
     let mut from = first;
     while from < end {
         let to = end.min(from + CHUNK_BYTES);
         let row = ends.row;
-        ends.fill(from, to);
+        match are_short {
+            true => ends.mark_short(from, to),
+            false => ends.mark_long(from, to),
+        }
         let chunk = &values[from..to];
         let mut padded;
         let chunk = match chunk.len().is_multiple_of(BLOCK_BYTES) {
@@ -81,32 +105,35 @@ pub(super) fn run<O: Offset>(program: &RowProgram, values: &[u8], offsets: &[O],
                 &padded[..chunk.len().next_multiple_of(BLOCK_BYTES)]
             }
         };
-        let words = chunk.len() / 64;
-        let found = scan.feed_rows(chunk, &ends.words[..words]);
-        let with_bytes = crate::kernel::count_ones(&ends.words[..words]) as usize;
-        if with_bytes == ends.row - row {
-            (bits.append)(found, &ends.words[..words], &mut marked);
+        let words = &ends.words[..chunk.len() / 64];
+        let found = scan.feed_rows(chunk, words);
+        let ended = &offsets[row..=ends.row];
+        if are_short && crate::kernel::count_ones(words) as usize == ended.len() - 1 {
+            (bits.append)(found, words, &mut marked);
         } else {
-            let mut some = BitWriter::with_room_for(with_bytes);
-            (bits.append)(found, &ends.words[..words], &mut some);
-            with_empty_rows(&some.finish(), &offsets[row..=ends.row], empty, &mut marked);
+            by_row(found, from, ended, empty, &mut marked);
         }
         from = to;
     }
     // Rows behind the last byte are empty.
-    for _ in ends.row..rows {
-        marked.push(u64::from(empty), 1);
-    }
+    (ends.row..rows).for_each(|_| marked.push(u64::from(empty), 1));
     Bitmap::from_words(marked.finish(), rows)
 }
 
-/// Appends the bits of rows, of which those that are not empty have theirs in `found`.
-fn with_empty_rows<O: Offset>(found: &[u64], offsets: &[O], empty: bool, marked: &mut BitWriter) {
-    let mut at = 0;
-    for pair in offsets.windows(2) {
-        let is_empty = pair[0] == pair[1];
-        let bit = if is_empty { u64::from(empty) } else { found[at / 64] >> (at % 64) & 1 };
-        marked.push(bit, 1);
-        at += usize::from(!is_empty);
+/// Appends the bits of rows one by one, each from the place of its last byte in the chunk that
+/// begins at `from`.
+fn by_row<O: Offset>(found: &[u64], from: usize, offsets: &[O], empty: bool, marked: &mut BitWriter) {
+    let rows = offsets.len() - 1;
+    for first in (0..rows).step_by(64) {
+        let count = (rows - first).min(64);
+        let mut word = 0;
+        for (number, pair) in offsets[first..=first + count].windows(2).enumerate() {
+            let end = pair[1].into() as usize;
+            // The byte before an empty row may lie before the chunk.
+            let at = (end - 1).saturating_sub(from);
+            let bit = if pair[0] == pair[1] { u64::from(empty) } else { found[at / 64] >> (at % 64) & 1 };
+            word |= bit << number;
+        }
+        marked.push(word, count as u32);
     }
 }

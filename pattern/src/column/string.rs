@@ -2,18 +2,19 @@
 //!
 //! Values of one row behind the other are one text: a rare string is found in it at the speed of
 //! memory, without a look at the offsets. A hit leads to its row by steps that double, and counts if
-//! it ends within the row. Where hits are dense the search is given up, and blocks of rows go on.
+//! it ends within the row. Where hits are dense the search is given up, and streams go on.
 //! **Leaves out** views, whose strings lie anywhere.
 
 use crate::bits::Bitmap;
 use crate::literal::finder::Finder;
 use crate::literal::required::rarest;
-use crate::literal::SPARSE_BYTES;
-use crate::plan::expression::{cost_of_streams, has_rare_string};
+use crate::plan::expression::has_rare_string;
 use regex_syntax::hir::{Hir, HirKind};
 
+/// With fewer bytes to a hit, streams over all rows are faster.
+const SPARSE_BYTES: usize = 4 << 10;
 /// So many hits more than the bytes so far allow are let pass.
-const SLACK_HITS: usize = 64;
+const SLACK_HITS: usize = 16;
 
 /// A string that every match holds.
 #[derive(Debug)]
@@ -21,8 +22,6 @@ pub(super) struct RowString {
     finder: Finder,
     /// The expression is the string.
     is_whole: bool,
-    /// With fewer bytes to a hit, blocks of rows are faster.
-    sparse_bytes: usize,
 }
 
 impl RowString {
@@ -30,11 +29,10 @@ impl RowString {
     pub(super) fn new(hir: &Hir) -> Option<RowString> {
         if let HirKind::Literal(literal) = hir.kind() {
             let finder = Finder::new(&literal.0);
-            return Some(RowString { finder, is_whole: true, sparse_bytes: SPARSE_BYTES });
+            return Some(RowString { finder, is_whole: true });
         }
         let string = rarest(hir).filter(|_| has_rare_string(hir))?;
-        let sparse_bytes = cost_of_streams(hir).sparse_bytes;
-        Some(RowString { finder: Finder::new(string), is_whole: false, sparse_bytes })
+        Some(RowString { finder: Finder::new(string), is_whole: false })
     }
 
     /// Sets the bits of matching rows, of which `confirm` decides those that hold the string, up to
@@ -63,8 +61,8 @@ impl RowString {
                 out.set(row, true);
             }
             at = end;
-            spent += self.sparse_bytes;
-            if spent > at - first + SLACK_HITS * self.sparse_bytes {
+            spent += SPARSE_BYTES;
+            if spent > at - first + SLACK_HITS * SPARSE_BYTES {
                 return row + 1;
             }
         }
@@ -73,7 +71,7 @@ impl RowString {
 }
 
 /// The row that holds byte `at`, which lies in `row` or behind it.
-fn row_of(at: usize, row: usize, rows: usize, offset: &dyn Fn(usize) -> usize) -> usize {
+fn row_of(at: usize, row: usize, rows: usize, offset: &impl Fn(usize) -> usize) -> usize {
     // Doubles the distance while the row there begins before the byte, then halves it.
     let (mut low, mut step) = (row, 1);
     while low + step <= rows && offset(low + step) <= at {
