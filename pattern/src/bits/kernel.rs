@@ -49,6 +49,9 @@ pub(crate) struct BitKernel {
     /// Bit `i % 64` of mask `i / 64` says whether byte `i` is the given one. Shapes: 64 bytes a
     /// mask.
     pub(crate) equal: fn(&[u8], u8, &mut [u64]),
+    /// Bit `i % 64` of mask `i / 64` says whether byte `i` is not 0, and all bytes become 0; how
+    /// many bits are set. Shapes: 64 bytes a mask.
+    pub(crate) take: fn(&mut [u8], &mut [u64]) -> u32,
     /// Appends the bits of the first words at the places that the second have.
     pub(crate) append: fn(&[u64], &[u64], &mut BitWriter),
     /// Sets the bits of the first words at the places that the second have in a bitmap: the bit at
@@ -66,6 +69,7 @@ pub(super) const KERNELS: &[BitKernel] = &[
         name: "avx512",
         is_available: x86::has_avx512,
         equal: x86::equal_64,
+        take: x86::take_64,
         append: x86::append,
         deposit: x86::deposit,
         count: x86::count,
@@ -75,11 +79,12 @@ pub(super) const KERNELS: &[BitKernel] = &[
         name: "avx2",
         is_available: x86::has_avx2,
         equal: x86::equal_32,
+        take: x86::take_32,
         append: x86::append,
         deposit: x86::deposit,
         count: x86::count,
     },
-    BitKernel { name: "plain", is_available: || true, equal, append, deposit, count },
+    BitKernel { name: "plain", is_available: || true, equal, take, append, deposit, count },
 ];
 
 impl BitKernel {
@@ -94,6 +99,17 @@ fn equal(bytes: &[u8], byte: u8, masks: &mut [u64]) {
     for (bytes, mask) in bytes.chunks_exact(64).zip(masks) {
         *mask = bytes.iter().enumerate().fold(0, |mask, (at, &found)| mask | u64::from(found == byte) << at);
     }
+}
+
+fn take(bytes: &mut [u8], masks: &mut [u64]) -> u32 {
+    assert_eq!(bytes.len(), 64 * masks.len());
+    let mut count = 0;
+    for (bytes, mask) in bytes.chunks_exact_mut(64).zip(masks) {
+        *mask = bytes.iter().enumerate().fold(0, |mask, (at, &found)| mask | u64::from(found != 0) << at);
+        bytes.fill(0);
+        count += mask.count_ones();
+    }
+    count
 }
 
 fn append(bits: &[u64], places: &[u64], out: &mut BitWriter) {
@@ -153,6 +169,16 @@ mod x86 {
         unsafe { equal_by_signs(bytes, byte, masks) }
     }
 
+    pub(super) fn take_64(bytes: &mut [u8], masks: &mut [u64]) -> u32 {
+        // SAFETY: the table of kernels hands this out where `has_avx512` holds.
+        unsafe { take_by_masks(bytes, masks) }
+    }
+
+    pub(super) fn take_32(bytes: &mut [u8], masks: &mut [u64]) -> u32 {
+        // SAFETY: the table of kernels hands this out where `has_avx2` holds.
+        unsafe { take_by_signs(bytes, masks) }
+    }
+
     pub(super) fn append(bits: &[u64], places: &[u64], out: &mut BitWriter) {
         // SAFETY: the table of kernels hands this out where `has_avx2` holds.
         unsafe { append_extracted(bits, places, out) }
@@ -192,6 +218,28 @@ mod x86 {
             let halves = bytes.as_chunks::<32>().0;
             *mask = half(&halves[0]) | half(&halves[1]) << 32;
         }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    fn take_by_masks(bytes: &mut [u8], masks: &mut [u64]) -> u32 {
+        assert_eq!(bytes.len(), 64 * masks.len());
+        let mut count = 0;
+        for (bytes, mask) in bytes.as_chunks_mut::<64>().0.iter_mut().zip(masks) {
+            // SAFETY: `bytes` is 64 readable bytes and the load needs no alignment.
+            let vector = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
+            *mask = _mm512_test_epi8_mask(vector, vector);
+            *bytes = [0; 64];
+            count += mask.count_ones();
+        }
+        count
+    }
+
+    #[target_feature(enable = "avx2,popcnt")]
+    fn take_by_signs(bytes: &mut [u8], masks: &mut [u64]) -> u32 {
+        equal_by_signs(bytes, 0, masks);
+        bytes.fill(0);
+        masks.iter_mut().for_each(|mask| *mask = !*mask);
+        masks.iter().map(|mask| mask.count_ones()).sum()
     }
 
     #[target_feature(enable = "bmi2,popcnt")]
@@ -277,6 +325,12 @@ mod tests {
                     let mut masks = vec![!0; words];
                     (kernel.equal)(&text, 0x1e, &mut masks);
                     assert_eq!(masks, places, "{}", kernel.name);
+                    let mut bytes: Vec<u8> =
+                        text.iter().map(|&byte| if byte == 0x1e { byte } else { 0 }).collect();
+                    let mut masks = vec![!0; words];
+                    let sum = (kernel.take)(&mut bytes, &mut masks);
+                    assert_eq!((&masks, sum as usize), (&places, expected.len()), "{}", kernel.name);
+                    assert!(bytes.iter().all(|&byte| byte == 0), "{}", kernel.name);
                     let mut out = BitWriter::with_room_for(0);
                     // In two pieces, so that words are filled from the middle on.
                     let half = words / 2;

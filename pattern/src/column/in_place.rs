@@ -45,6 +45,7 @@ impl<O: Offset> RowEnds<'_, O> {
     /// the last byte of the row before it.
     fn mark_long(&mut self, from: usize, to: usize) {
         self.words = [0; CHUNK_WORDS];
+        let mut count = 0;
         for &end in &self.offsets[self.row + 1..] {
             let end = end.into() as usize;
             if end > to {
@@ -52,25 +53,24 @@ impl<O: Offset> RowEnds<'_, O> {
             }
             let at = end - 1 - from;
             self.words[at / 64] |= 1 << (at % 64);
-            self.row += 1;
-        }
-    }
-
-    /// Marks short rows that end up to `to`, in the chunk that begins at `from`: bytes first, which
-    /// do not wait for each other as bits of one word do, and words from those.
-    fn mark_short(&mut self, from: usize, to: usize) {
-        let mut count = 0;
-        for &end in &self.offsets[self.row + 1..] {
-            let end = end.into() as usize;
-            if end > to {
-                break;
-            }
-            self.bytes[end - 1 - from] = 1;
             count += 1;
         }
         self.row += count;
-        (self.bits.equal)(&self.bytes[..], 1, &mut self.words);
-        self.bytes.fill(0);
+    }
+
+    /// Marks short rows that end in the chunk that begins at `from`: bytes first, which
+    /// do not wait for each other as bits of one word do, and words from those. Returns how many
+    /// bytes end rows.
+    fn mark_short(&mut self, from: usize) -> usize {
+        let mut count = 0;
+        for &end in &self.offsets[self.row + 1..] {
+            // A row that ends behind the chunk has no byte in the array.
+            let Some(byte) = self.bytes.get_mut((end.into() as usize).wrapping_sub(from + 1)) else { break };
+            *byte = 1;
+            count += 1;
+        }
+        self.row += count;
+        (self.bits.take)(&mut self.bytes[..], &mut self.words) as usize
     }
 }
 
@@ -90,10 +90,13 @@ pub(super) fn run<O: Offset>(program: &RowProgram, values: &[u8], offsets: &[O],
     while from < end {
         let to = end.min(from + CHUNK_BYTES);
         let row = ends.row;
-        match are_short {
-            true => ends.mark_short(from, to),
-            false => ends.mark_long(from, to),
-        }
+        let with_bytes = match are_short {
+            true => Some(ends.mark_short(from)),
+            false => {
+                ends.mark_long(from, to);
+                None
+            }
+        };
         let chunk = &values[from..to];
         let mut padded;
         let chunk = match chunk.len().is_multiple_of(BLOCK_BYTES) {
@@ -108,7 +111,7 @@ pub(super) fn run<O: Offset>(program: &RowProgram, values: &[u8], offsets: &[O],
         let words = &ends.words[..chunk.len() / 64];
         let found = scan.feed_rows(chunk, words);
         let ended = &offsets[row..=ends.row];
-        if are_short && crate::kernel::count_ones(words) as usize == ended.len() - 1 {
+        if with_bytes == Some(ended.len() - 1) {
             (bits.append)(found, words, &mut marked);
         } else {
             by_row(found, from, ended, empty, &mut marked);
