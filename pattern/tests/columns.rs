@@ -1,7 +1,8 @@
 //! Columns against the `regex` crate, row by row: which rows match, on every layout of a column.
 //!
-//! Programs over rows are held against all kernels in `tests/agree.rs`. Rows hold what is delicate: line feeds, NUL, the separator that blocks of rows have inside, half
-//! characters at both ends, and nothing at all.
+//! Programs over rows are held against all kernels in `tests/agree.rs`. Rows hold what is delicate:
+//! line feeds, NUL, the separator that blocks of rows have inside, half characters at both ends,
+//! and nothing at all.
 
 mod delicate;
 mod leaves;

@@ -154,9 +154,9 @@ const LAYERS: &[(&str, &[&str])] = &[
             "regex/starts",
             "plan",
             "literal literal/required words",
-            "line",
+            "bits line",
             "compile kernel literal/finder reference regex/parse regex/spans words/avx2 words/avx512 words/index words/scalar",
-            "bits lib literal/commonness program regex regex/automaton regex/captures regex/error regex/options transpose words/list words/marks words/tables",
+            "lib literal/commonness program regex regex/automaton regex/captures regex/error regex/options transpose words/list words/marks words/tables",
         ],
     ),
     (

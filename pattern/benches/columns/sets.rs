@@ -134,7 +134,7 @@ pub(crate) fn sets(rows: &Rows, rounds: usize) {
         }
         for (database, haystack) in databases.iter().flatten() {
             let theirs = by_library(database, *haystack, &lines, count);
-            // The library has been seen to miss matches: what differs is said, and not what is right.
+            // The library has been seen to miss matches: what differs is counted.
             let differing = |(ours, theirs): (&Bitmap, &Bitmap)| {
                 ours.words()
                     .iter()

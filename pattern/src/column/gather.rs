@@ -1,12 +1,12 @@
 //! Rows side by side in a block that stays in the first-level cache, a separator behind each.
 //!
 //! **Problem.** A row ends between two bytes of a column's values, and a program wants a byte that
-//! ends it. The values cannot be changed, and a copy of all of them would go through memory twice.
+//! ends it. Rows of views lie anywhere, and a copy of all of them would go through memory twice.
 //!
-//! **Idea.** A [`Gatherer`] copies rows to a block of 16 KB, puts [`SEPARATOR`] behind each, and the
-//! program runs on the block before the next one is filled. Blocks are pieces of one text: a row may
-//! begin in one and end in a later one, and the program's carries go on from block to block. Null
-//! rows are empty here; whoever reads the results leaves them out.
+//! **Idea.** A [`Gatherer`] copies rows to a block of 16 KB, puts [`SEPARATOR`] behind each, and
+//! the program runs on the block before the next one is filled. Blocks are pieces of one text: a
+//! row may begin in one and end in a later one, and the program's carries go on from block to
+//! block. Null rows are empty here; their results are left out by the caller.
 //!
 //! **Invariants.** The separator stands in a block only behind rows. Where a row holds that byte
 //! itself, another one is put in its place and the row is noted as one to be decided by itself

@@ -1,8 +1,8 @@
 //! Rows that hold a string without which nothing matches, found where values lie.
 //!
 //! Values of one row behind the other are one text: a rare string is found in it at the speed of
-//! memory, without a look at the offsets. A hit leads to its row by steps that double, and counts if
-//! it ends within the row. Where hits are dense the search is given up, and streams go on.
+//! memory, without a look at the offsets. A hit leads to its row by steps that double, and counts
+//! if it ends within the row. Where hits are dense the search is given up, and streams go on.
 //! **Leaves out** views, whose strings lie anywhere.
 
 use crate::bits::Bitmap;

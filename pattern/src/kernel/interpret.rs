@@ -319,7 +319,8 @@ pub(super) struct Execution<'r> {
 
 impl Interpreter {
     /// Computes the output's words `first..first + words` of a chunk, after those before have been
-    /// computed, into `output`, which holds the last bytes of rows before; streams that are kept follow it, a chunk's words apart.
+    /// computed, into `output`, which holds the last bytes of rows before; streams that are kept
+    /// follow it, a chunk's words apart.
     pub(crate) fn run(
         &self,
         interpret: Interpret,

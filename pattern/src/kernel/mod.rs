@@ -424,10 +424,10 @@ impl Scan<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Feeds a chunk of rows that lie one behind the other, or a part of one that is whole blocks;
-    /// bit `i % 64` of word `i / 64` of `row_ends` is set where byte `i` is the last one of its row.
-    /// The answer has the output's bits, which are those of rows that match where the program was
-    /// compiled for [`crate::compile::Haystack::MarkedRow`].
+    /// Feeds a chunk of rows that lie one behind the other, or a part of one that is whole blocks.
+    /// Bit `i % 64` of word `i / 64` of `row_ends` is set where byte `i` is the last one of its
+    /// row. The answer has the output's bits, which are those of rows that match where the program
+    /// was compiled for [`crate::compile::Haystack::MarkedRow`].
     ///
     /// # Panics
     /// When the chunk is longer than [`CHUNK_BYTES`], its length is no multiple of [`BLOCK_BYTES`],

@@ -140,7 +140,8 @@ impl Translation {
     }
 
     /// Computes the output of a part of the text, of whole blocks; the output's first bit is the
-    /// byte that is read first. Where rows end is read from the output's place before. Streams that are kept follow the output, a chunk's words apart.
+    /// byte that is read first. Where rows end is read from the output's place before it is
+    /// written. Streams that are kept follow the output, a chunk's words apart.
     pub(crate) fn run(&self, text: &[u8], frame: &mut Frame, output: &mut [u64]) {
         let words = text.len() / 64;
         assert!(text.len().is_multiple_of(BLOCK_BYTES));
@@ -171,8 +172,9 @@ impl Translation {
         // Streams, carries and frame are aligned to 64 bytes and the distances between their
         // vectors to 16, as SSE2 wants its operands in memory.
         // It writes as many vectors of the output and of the streams behind it, of the carries and
-        // of the frame, all of which are as long as asserted. Text that it asks memory for ahead may lie anywhere, as that cannot
-        // fault. A translation exists only where the processor has the instructions.
+        // of the frame, all of which are as long as asserted. Text that it asks memory for ahead
+        // may lie anywhere, as that cannot fault. A translation exists only where the processor has
+        // the instructions.
         unsafe {
             let entry: EntryFunction = std::mem::transmute(self.memory.entry());
             let (carries, values) = (frame.carries.as_mut_ptr(), frame.values.as_mut_ptr());
