@@ -62,7 +62,7 @@ fn built(rows: &[Vec<u8>]) -> Built {
             built.validity[(number + 5) / 8] |= 1 << ((number + 5) % 8);
         }
     }
-    if rows.len() % 2 == 0 {
+    if rows.len().is_multiple_of(2) {
         built.values.extend_from_slice(b"ab");
     }
     built

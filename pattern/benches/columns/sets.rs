@@ -59,7 +59,7 @@ fn by_library(
 ) -> Vec<Bitmap> {
     let mut bitmaps = vec![Bitmap::zeros(lines.ends.len()); patterns];
     match haystack {
-        Haystack::Line => {
+        Haystack::Line | Haystack::LineOnce => {
             let mut start = 0;
             for (number, &end) in lines.ends.iter().enumerate() {
                 let mut report = |pattern: usize, _: usize| bitmaps[pattern].set(number, true);
@@ -99,8 +99,8 @@ pub(crate) fn sets(rows: &Rows, rounds: usize) {
         None => println!("sets over messages; Vectorscan skipped: no libhs.so.5 (Debian: libvectorscan5)"),
     }
     println!(
-        "{:>8} {:>9} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}",
-        "patterns", "bits", "lines", "columns", "regex", "vs lines", "vs text", "x regex", "x vs"
+        "{:>8} {:>9} {:>8} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "patterns", "bits", "lines", "columns", "regex", "vs lines", "vs once", "vs text", "x regex", "x vs"
     );
     let text = rows.lines();
     // The `regex` crate is asked for the first lines only, as it takes long.
@@ -125,7 +125,8 @@ pub(crate) fn sets(rows: &Rows, rounds: usize) {
             bitmaps
         };
         let databases = library.as_ref().map(|library| {
-            [Haystack::Line, Haystack::Text].map(|haystack| (library.compile(&patterns, haystack), haystack))
+            [Haystack::Line, Haystack::LineOnce, Haystack::Text]
+                .map(|haystack| (library.compile(&patterns, haystack), haystack))
         });
         let answer = set.line_bitmaps(&text);
         assert!(answer == column_set.scan(&column), "columns and lines");
@@ -166,6 +167,7 @@ pub(crate) fn sets(rows: &Rows, rounds: usize) {
                 &mut || total(by_peer()),
                 &mut || asked(0),
                 &mut || asked(1),
+                &mut || asked(2),
             ],
         );
         let few_bytes = rows.offsets[few] as f64;
@@ -175,14 +177,15 @@ pub(crate) fn sets(rows: &Rows, rounds: usize) {
             _ => rows.values.len() as f64 / times[at] / 1e9,
         };
         println!(
-            "{count:>8} {bits:>9} {:>8.2} {:>8.2} {:>8.3} {:>9.3} {:>9.3} {:>9.1} {:>9.1}",
+            "{count:>8} {bits:>9} {:>8.2} {:>8.2} {:>8.3} {:>9.3} {:>9.3} {:>9.3} {:>9.1} {:>9.1}",
             rate(0),
             rate(1),
             rate(2),
             rate(3),
             rate(4),
+            rate(5),
             rate(0) / rate(2),
-            rate(0) / rate(3).max(rate(4)),
+            rate(0) / rate(3).max(rate(4)).max(rate(5)),
         );
         println!("{:>8} {}", "", set.explain());
     }

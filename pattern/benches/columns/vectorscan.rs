@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void, CStr, CString};
 use std::ptr::{null, null_mut};
 
 const MULTILINE: c_uint = 4;
+const SINGLE_MATCH: c_uint = 8;
 const BLOCK_MODE: c_uint = 1;
 
 type OnMatch = unsafe extern "C" fn(c_uint, c_ulonglong, c_ulonglong, c_uint, *mut c_void) -> c_int;
@@ -51,6 +52,8 @@ pub(crate) struct Library {
 pub(crate) enum Haystack {
     /// Each line by itself.
     Line,
+    /// Each line by itself; only the first match of each pattern is reported.
+    LineOnce,
     /// The whole text; `^` and `$` are the ends of lines.
     Text,
 }
@@ -93,7 +96,11 @@ impl Library {
 
     /// A set of patterns, numbered in their order.
     pub(crate) fn compile(&self, patterns: &[String], haystack: Haystack) -> Database<'_> {
-        let flag = if haystack == Haystack::Line { 0 } else { MULTILINE };
+        let flag = match haystack {
+            Haystack::Line => 0,
+            Haystack::LineOnce => SINGLE_MATCH,
+            Haystack::Text => MULTILINE,
+        };
         let texts: Vec<CString> =
             patterns.iter().map(|pattern| CString::new(pattern.as_str()).expect("no NUL")).collect();
         let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();

@@ -40,6 +40,10 @@ impl BitWriter {
     }
 }
 
+/// Deposits the bits of some words at the places of others, given the number of places before each
+/// word and before all, in a bitmap.
+type Deposit = fn(&[u64], &[u64], &[u32], usize, &mut [u64]);
+
 /// A way to do these steps.
 #[derive(Debug)]
 pub(crate) struct BitKernel {
@@ -57,7 +61,7 @@ pub(crate) struct BitKernel {
     /// Sets the bits of the first words at the places that the second have in a bitmap: the bit at
     /// a place of word `i` belongs to the number of places before it, of which the third say how
     /// many lie before word `i`; bit 0 of the bitmap is that many lines back.
-    pub(crate) deposit: fn(&[u64], &[u64], &[u32], usize, &mut [u64]),
+    pub(crate) deposit: Deposit,
     /// Fills the second with how many bits are set before each word, and answers how many in all.
     pub(crate) count: fn(&[u64], &mut [u32]) -> u32,
 }

@@ -95,7 +95,7 @@ impl ColumnRegex {
             0 => rows = self.scan_streams(column),
             _ if searched < column.len() => {
                 // The string is dense: streams go on with the other rows.
-                let rest = self.scan_streams(&column.from_row(searched));
+                let rest = self.scan_streams(&column.rows_behind(searched));
                 rest.ones().for_each(|row| rows.set(searched + row, true));
             }
             _ => {}

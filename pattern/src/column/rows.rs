@@ -18,7 +18,7 @@ pub(super) enum Layout<'a> {
 }
 
 /// A view's string lies within the view up to this length.
-const INLINE_BYTES: usize = 12;
+pub(super) const INLINE_BYTES: usize = 12;
 
 /// A column of strings, borrowed.
 ///
@@ -128,8 +128,8 @@ impl<'a> Column<'a> {
         self
     }
 
-    /// The rows from `row` on, null rows as they are in memory.
-    pub(super) fn from_row(&self, row: usize) -> Column<'a> {
+    /// The rows from `row` on; null rows are what they are in memory.
+    pub(super) fn rows_behind(&self, row: usize) -> Column<'a> {
         let layout = match self.layout {
             Layout::Offsets(values, offsets) => Layout::Offsets(values, &offsets[row..]),
             Layout::LargeOffsets(values, offsets) => Layout::LargeOffsets(values, &offsets[row..]),
@@ -167,7 +167,10 @@ impl<'a> Column<'a> {
             Layout::LargeOffsets(values, offsets) => {
                 &values[offsets[row] as usize..offsets[row + 1] as usize]
             }
-            Layout::Views(views, buffers) => string(&views[row], buffers),
+            Layout::Views(views, buffers) => {
+                let (slice, start, end) = place(&views[row], buffers);
+                &slice[start..end]
+            }
         }
     }
 
@@ -187,12 +190,13 @@ fn parts(view: &[u8; 16]) -> (usize, u32, usize) {
     (number(0) as usize, number(8), number(12) as usize)
 }
 
-/// The string of a view that was checked.
-pub(super) fn string<'a>(view: &'a [u8; 16], buffers: &[&'a [u8]]) -> &'a [u8] {
+/// Where the string of a view that was checked lies: between two places of a slice.
+#[inline(always)]
+pub(super) fn place<'a>(view: &'a [u8; 16], buffers: &[&'a [u8]]) -> (&'a [u8], usize, usize) {
     let (bytes, buffer, offset) = parts(view);
     match bytes {
-        ..=INLINE_BYTES => &view[4..4 + bytes],
-        _ => &buffers[buffer as usize][offset..offset + bytes],
+        ..=INLINE_BYTES => (view, 4, 4 + bytes),
+        _ => (buffers[buffer as usize], offset, offset + bytes),
     }
 }
 

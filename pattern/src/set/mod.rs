@@ -39,6 +39,9 @@ pub(crate) use window::WINDOW_BYTES;
 /// The patterns are planned by a sample of at most this many bytes.
 const SAMPLE_BYTES: usize = 128 << 10;
 
+/// Receives lines and the patterns that match them, until it breaks.
+pub(crate) type PushMatches<'p> = dyn FnMut(Range<usize>, &[usize]) -> ControlFlow<()> + 'p;
+
 /// Bits by pattern and line.
 #[derive(Debug, Default)]
 pub(crate) struct SetBits {
@@ -116,11 +119,7 @@ impl SetEngine {
     }
 
     /// Pushes each line that a pattern matches, with the patterns that do, ascending.
-    pub(crate) fn matching_lines(
-        &self,
-        text: &[u8],
-        push: &mut dyn FnMut(Range<usize>, &[usize]) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    pub(crate) fn matching_lines(&self, text: &[u8], push: &mut PushMatches<'_>) -> ControlFlow<()> {
         let (mut from, mut found) = (0, Vec::new());
         while from < text.len() {
             let end = window::end_of(text, from, self.options.terminator);
