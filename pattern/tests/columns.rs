@@ -1,18 +1,14 @@
-//! Columns against the `regex` crate, row by row: which rows match, on every layout of a column and
-//! on every kernel.
+//! Columns against the `regex` crate, row by row: which rows match, on every layout of a column.
 //!
-//! Rows hold what is delicate: line feeds, NUL, the separator that blocks of rows have inside, half
-//! characters at both ends, and nothing at all.
+//! Programs over rows are held against all kernels in `tests/agree.rs`. Rows hold what is delicate:
+//! line feeds, NUL, the separator that blocks of rows have inside, half characters at both ends,
+//! and nothing at all.
 
-mod agreement;
 mod delicate;
 mod leaves;
 
-use agreement::check_kernels;
 use delicate::{pattern, text};
 use lightfoot_pattern::column::{Column, ColumnRegex};
-use lightfoot_pattern::compile::{compile, CompileError, CompileOptions, Haystack};
-use lightfoot_pattern::reference;
 use lightfoot_pattern::regex::{Case, RegexBuilder};
 use proptest::prelude::*;
 use regex::bytes::Regex;
@@ -25,69 +21,6 @@ fn config(cases: u32) -> ProptestConfig {
     let rng_seed = proptest::test_runner::RngSeed::Fixed(seed);
     ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
 }
-
-// --- programs over rows
-
-/// The program of a pattern over rows on every kernel and the reference.
-fn check_program(pattern: &str, rows: &[Vec<u8>]) {
-    let hir = regex_syntax::ParserBuilder::new().utf8(false).build().parse(pattern).unwrap();
-    let options = CompileOptions {
-        terminator: SEPARATOR,
-        haystack: Haystack::Row { line_end: b'\n' },
-        ..CompileOptions::default()
-    };
-    let program = match compile(&hir, &options) {
-        Ok(program) => program,
-        Err(CompileError::WordAhead { .. }) => return,
-        Err(error) => panic!("{pattern}: {error}"),
-    };
-    let regex = Regex::new(pattern).unwrap();
-    let (mut text, mut expected) = (Vec::new(), Vec::new());
-    for row in rows {
-        text.extend(row.iter().filter(|&&byte| byte != SEPARATOR));
-        let start = text.iter().rposition(|&byte| byte == SEPARATOR).map_or(0, |at| at + 1);
-        if regex.is_match(&text[start..]) {
-            expected.push(text.len());
-        }
-        text.push(SEPARATOR);
-    }
-    let bits = reference::evaluate(&program, &text);
-    let slow: Vec<usize> = (0..text.len()).filter(|&at| bits[at]).collect();
-    assert_eq!(slow, expected, "reference, {pattern:?} in {:?}\n{program}", String::from_utf8_lossy(&text));
-    check_kernels(&program, &text, &expected, &format!("{pattern:?} over rows"));
-}
-
-proptest! {
-    #![proptest_config(config(2000))]
-
-    #[test]
-    fn programs_over_rows_match_what_regex_matches(
-        pattern in pattern(),
-        rows in prop::collection::vec(text(), 0..6),
-    ) {
-        check_program(&pattern, &rows);
-    }
-}
-
-#[test]
-fn line_ends_in_rows_are_no_ends_of_rows() {
-    let pieces: &[&[u8]] =
-        &[b"", b"\n", b"\r", b"\r\n", b"a", b"b\n", b"\na", b"a\r", b"\n\r", b"\r\r\n", b"\0", b"\xc3", b"\xa9"];
-    let rows: Vec<Vec<u8>> = pieces
-        .iter()
-        .flat_map(|first| pieces.iter().map(move |second| [*first, *second].concat()))
-        .collect();
-    for pattern in [
-        "^a", "a$", r"\Aa", r"a\z", "(?m)^a", "(?m)a$", "(?mR)^a", "(?mR)a$", "(?mR)^$", "(?m)^$", "^$",
-        "(?mR)^", "(?mR)$", "(?mR)^\n", "(?mR)\r$", "(?mR)\n^", "(?m)b$", "(?m)b\n^", "(?s)a.*b", "a.*b",
-        r"\b", r"\B", r"\bé\b", r"(?-u:\xc3)$", r"^(?-u:\xa9)", "é", "[^a]", r"\W$", r"^\s*$", r"\x00", "a\nb?",
-    ] {
-        check_program(pattern, &rows);
-        check_column(pattern, &rows);
-    }
-}
-
-// --- columns
 
 /// Values, offsets, and the validity of rows that are not of a multiple of three.
 struct Built {
@@ -129,7 +62,7 @@ fn built(rows: &[Vec<u8>]) -> Built {
             built.validity[(number + 5) / 8] |= 1 << ((number + 5) % 8);
         }
     }
-    if rows.len() % 2 == 0 {
+    if rows.len().is_multiple_of(2) {
         built.values.extend_from_slice(b"ab");
     }
     built
@@ -192,6 +125,50 @@ proptest! {
 }
 
 #[test]
+fn line_ends_in_rows_are_no_ends_of_rows() {
+    let pieces: &[&[u8]] = &[
+        b"", b"\n", b"\r", b"\r\n", b"a", b"b\n", b"\na", b"a\r", b"\n\r", b"\r\r\n", b"\0", b"\xc3", b"\xa9",
+    ];
+    let rows: Vec<Vec<u8>> =
+        pieces.iter().flat_map(|first| pieces.iter().map(move |second| [*first, *second].concat())).collect();
+    for pattern in [
+        "^a",
+        "a$",
+        r"\Aa",
+        r"a\z",
+        "(?m)^a",
+        "(?m)a$",
+        "(?mR)^a",
+        "(?mR)a$",
+        "(?mR)^$",
+        "(?m)^$",
+        "^$",
+        "(?mR)^",
+        "(?mR)$",
+        "(?mR)^\n",
+        "(?mR)\r$",
+        "(?mR)\n^",
+        "(?m)b$",
+        "(?m)b\n^",
+        "(?s)a.*b",
+        "a.*b",
+        r"\b",
+        r"\B",
+        r"\bé\b",
+        r"(?-u:\xc3)$",
+        r"^(?-u:\xa9)",
+        "é",
+        "[^a]",
+        r"\W$",
+        r"^\s*$",
+        r"\x00",
+        "a\nb?",
+    ] {
+        check_column(pattern, &rows);
+    }
+}
+
+#[test]
 fn rows_of_any_length_cross_every_boundary() {
     const PATTERNS: [&str; 4] = ["xa*y", "^a*$", r"^x\w*\b", "a{60,64}$"];
     for length in [0, 1, 63, 64, 65, 511, 512, 513, 4095, 4096, 16383, 16384, 16385, 40000] {
@@ -220,7 +197,9 @@ fn rows_of_any_length_cross_every_boundary() {
 
 #[test]
 fn columns_of_separators_are_searched_all_the_same() {
-    for rows in [vec![vec![SEPARATOR]; 9000], vec![vec![SEPARATOR; 30]; 900], vec![vec![SEPARATOR; 30_000]; 3]] {
+    for rows in
+        [vec![vec![SEPARATOR]; 9000], vec![vec![SEPARATOR; 30]; 900], vec![vec![SEPARATOR; 30_000]; 3]]
+    {
         for pattern in [r"\x1e", r"^\x1e$", r"[^\x1e]", r"^$", r"\x1f", "."] {
             check_column(pattern, &rows);
         }
@@ -306,10 +285,16 @@ proptest! {
 fn null_rows_stay_null() {
     let column = Column::new(b"a1b2c3", &[0, 2, 4, 6]).unwrap().with_validity(&[0b101], 0).unwrap();
     let regex = ColumnRegex::new(r"[a-c](\d)").unwrap();
-    assert_eq!(rows_of(&regex.extract(&column, 1).unwrap()), [Some(b"1".to_vec()), None, Some(b"3".to_vec())]);
+    assert_eq!(
+        rows_of(&regex.extract(&column, 1).unwrap()),
+        [Some(b"1".to_vec()), None, Some(b"3".to_vec())]
+    );
     let replaced = regex.replace(&column, b"$1", Occurrences::All);
     assert_eq!(rows_of(&replaced), [Some(b"1".to_vec()), None, Some(b"3".to_vec())]);
-    assert_eq!((replaced.offsets(), replaced.small_offsets().unwrap()), (&[0, 1, 1, 2][..], vec![0, 1, 1, 2]));
+    assert_eq!(
+        (replaced.offsets(), replaced.small_offsets().unwrap()),
+        (&[0, 1, 1, 2][..], vec![0, 1, 1, 2])
+    );
     assert_eq!(ColumnRegex::new("[13]").unwrap().count(&replaced.as_column()), 2);
     assert_eq!(regex.match_counts(&column), [1, 0, 1]);
     assert_eq!(regex.first_spans(&column), [Some(0..2), None, Some(0..2)]);

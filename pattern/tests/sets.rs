@@ -75,7 +75,13 @@ fn check_rows(patterns: &[String], rows: &[Vec<u8>]) {
             for (row, bytes) in rows.iter().enumerate() {
                 let expected = column.row(row).is_some_and(|bytes| regex.is_match(bytes));
                 let shown = String::from_utf8_lossy(bytes);
-                assert_eq!(bitmaps[number].get(row), expected, "{:?} in {shown:?}, {}", patterns[number], set.explain());
+                assert_eq!(
+                    bitmaps[number].get(row),
+                    expected,
+                    "{:?} in {shown:?}, {}",
+                    patterns[number],
+                    set.explain()
+                );
             }
         }
     }
@@ -84,10 +90,24 @@ fn check_rows(patterns: &[String], rows: &[Vec<u8>]) {
 /// A pattern with a string that every match holds, so that sets look for strings.
 fn with_string() -> impl Strategy<Value = String> {
     let strings = prop::sample::select(vec![
-        "zebra", "quartz", "zeb", "bracket", "quar", "tzeb", "(?i)vortex", "jumble", "zebra quartz", "aab zebra",
-        "[xy]zebra", "vor(tex|tal)", "é zebra", "(?i)jumbo", "bbbb",
+        "zebra",
+        "quartz",
+        "zeb",
+        "bracket",
+        "quar",
+        "tzeb",
+        "(?i)vortex",
+        "jumble",
+        "zebra quartz",
+        "aab zebra",
+        "[xy]zebra",
+        "vor(tex|tal)",
+        "é zebra",
+        "(?i)jumbo",
+        "bbbb",
     ]);
-    let around = prop::sample::select(vec!["", "", "a", "[ab]+", r"\w*", r"\b", "^", "$", ".", r"\d?", r"(?-u:\b)"]);
+    let around =
+        prop::sample::select(vec!["", "", "a", "[ab]+", r"\w*", r"\b", "^", "$", ".", r"\d?", r"(?-u:\b)"]);
     (around.clone(), strings, around).prop_map(|(before, string, after)| match string.strip_prefix("(?i)") {
         Some(rest) => format!("{before}(?i:{rest}){after}"),
         None => format!("{before}(?:{string}){after}"),
@@ -97,7 +117,8 @@ fn with_string() -> impl Strategy<Value = String> {
 /// Texts in which such strings stand now and then, in whole or in part.
 fn text_with_strings() -> impl Strategy<Value = Vec<u8>> {
     let word = prop::sample::select(vec![
-        "zebra", "quartz", "bracket", "vortex", "VORTEX", "vortal", "jumble", "JumBo", "zeb", "bbbbb", "xzebra",
+        "zebra", "quartz", "bracket", "vortex", "VORTEX", "vortal", "jumble", "JumBo", "zeb", "bbbbb",
+        "xzebra",
     ]);
     let piece = prop_oneof![3 => text(), 1 => word.prop_map(|word| word.as_bytes().to_vec())];
     prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat())
@@ -152,7 +173,9 @@ fn windows_and_blocks_meet_where_lines_do() {
     let mut text = Vec::new();
     for number in 0..9000 {
         text.extend_from_slice(&b"a".repeat(number % 150));
-        text.extend_from_slice(format!("needle{:02}{} x", number % 47, ["", "z", " end"][number % 3]).as_bytes());
+        text.extend_from_slice(
+            format!("needle{:02}{} x", number % 47, ["", "z", " end"][number % 3]).as_bytes(),
+        );
         text.extend_from_slice(if number % 5 == 0 { b"y\n\n" } else { b"\n" });
     }
     text.extend_from_slice(&[&b"x"[..], &b"a".repeat(400_000), b"y"].concat());
@@ -165,8 +188,10 @@ fn windows_and_blocks_meet_where_lines_do() {
 fn rows_with_the_separator_are_decided_one_by_one() {
     let mut rows = vec![b"one\x1etwo\x1e".to_vec(), b"\x1e".to_vec(), Vec::new(), b"two\n".to_vec()];
     rows.extend((0..2000).map(|number| format!("row {number}\x1e").into_bytes()));
-    let patterns: Vec<String> =
-        ["one.two", r"\x1e$", "^$", "(?m)two$", "[^\x1e]9", r"row 1\d+\x1e"].iter().map(|p| p.to_string()).collect();
+    let patterns: Vec<String> = ["one.two", r"\x1e$", "^$", "(?m)two$", "[^\x1e]9", r"row 1\d+\x1e"]
+        .iter()
+        .map(|p| p.to_string())
+        .collect();
     check_rows(&patterns, &rows);
 }
 
@@ -174,7 +199,8 @@ fn rows_with_the_separator_are_decided_one_by_one() {
 fn sets_of_other_units_answer_as_before() {
     let patterns = ["a\nb".to_owned(), "c".to_owned()];
     let text = [&b"a\nb\nc\n"[..], &b"-\n".repeat(4000)].concat();
-    let set = RegexSet::with(&RegexBuilder::new().with(|options| options.unit = Unit::Text), &patterns).unwrap();
+    let set =
+        RegexSet::with(&RegexBuilder::new().with(|options| options.unit = Unit::Text), &patterns).unwrap();
     assert_eq!(set.matches(&text), [0, 1]);
     let nul = RegexBuilder::new().with(|options| options.terminator = Terminator::Nul);
     let set = RegexSet::with(&nul, &["^b".to_owned(), "x".to_owned()]).unwrap();

@@ -83,33 +83,128 @@ pub(crate) fn requests(bytes: usize) -> Rows {
     let (mut rows, mut random) = (Rows::new(), Random(7));
     while rows.values.len() < bytes {
         let (verb, noun) = (random.of(&["GET", "GET", "GET", "PUT", "POST"]), random.of(NOUNS));
-        let digits = random.below(28);
-        rows.push(&format!("{verb} /{noun}/{}", random.below(1 << digits)));
+        let bits = 16 + random.below(16);
+        rows.push(&format!("{verb} /{noun}/{}", random.below(1 << bits)));
     }
     rows
 }
 
 pub(crate) const NOUNS: &[&str] = &[
-    "account", "archive", "basket", "billing", "cache", "catalog", "cluster", "config", "customer", "database",
-    "device", "disk", "endpoint", "gateway", "image", "index", "invoice", "journal", "ledger", "mailbox",
-    "metric", "network", "order", "partition", "payment", "pipeline", "profile", "queue", "region", "replica",
-    "report", "request", "router", "schedule", "segment", "service", "session", "shard", "snapshot", "socket",
-    "stream", "tenant", "thread", "ticket", "token", "topic", "transfer", "volume", "webhook", "worker",
+    "account",
+    "archive",
+    "basket",
+    "billing",
+    "cache",
+    "catalog",
+    "cluster",
+    "config",
+    "customer",
+    "database",
+    "device",
+    "disk",
+    "endpoint",
+    "gateway",
+    "image",
+    "index",
+    "invoice",
+    "journal",
+    "ledger",
+    "mailbox",
+    "metric",
+    "network",
+    "order",
+    "partition",
+    "payment",
+    "pipeline",
+    "profile",
+    "queue",
+    "region",
+    "replica",
+    "report",
+    "request",
+    "router",
+    "schedule",
+    "segment",
+    "service",
+    "session",
+    "shard",
+    "snapshot",
+    "socket",
+    "stream",
+    "tenant",
+    "thread",
+    "ticket",
+    "token",
+    "topic",
+    "transfer",
+    "volume",
+    "webhook",
+    "worker",
 ];
 
 pub(crate) const VERBS: &[&str] = &[
-    "accepted", "allocated", "attached", "balanced", "cancelled", "closed", "committed", "compacted", "connected",
-    "created", "deleted", "denied", "detached", "dropped", "enqueued", "evicted", "expired", "failed", "flushed",
-    "granted", "loaded", "locked", "merged", "migrated", "opened", "paused", "promoted", "published", "purged",
-    "rebuilt", "received", "refused", "rejected", "released", "renamed", "replayed", "restarted", "resumed",
-    "retried", "revoked", "rotated", "scheduled", "sent", "skipped", "started", "stopped", "timed out", "throttled",
-    "truncated", "verified",
+    "accepted",
+    "allocated",
+    "attached",
+    "balanced",
+    "cancelled",
+    "closed",
+    "committed",
+    "compacted",
+    "connected",
+    "created",
+    "deleted",
+    "denied",
+    "detached",
+    "dropped",
+    "enqueued",
+    "evicted",
+    "expired",
+    "failed",
+    "flushed",
+    "granted",
+    "loaded",
+    "locked",
+    "merged",
+    "migrated",
+    "opened",
+    "paused",
+    "promoted",
+    "published",
+    "purged",
+    "rebuilt",
+    "received",
+    "refused",
+    "rejected",
+    "released",
+    "renamed",
+    "replayed",
+    "restarted",
+    "resumed",
+    "retried",
+    "revoked",
+    "rotated",
+    "scheduled",
+    "sent",
+    "skipped",
+    "started",
+    "stopped",
+    "timed out",
+    "throttled",
+    "truncated",
+    "verified",
 ];
 
 const TAILS: &[&str] = &[
-    "while processing the nightly batch", "after waiting for the leader", "because the lease was missing",
-    "during startup of the node", "as requested by the operator", "following a change of membership",
-    "without any further information", "before the deadline of the caller", "on behalf of another tenant",
+    "while processing the nightly batch",
+    "after waiting for the leader",
+    "because the lease was missing",
+    "during startup of the node",
+    "as requested by the operator",
+    "following a change of membership",
+    "without any further information",
+    "before the deadline of the caller",
+    "on behalf of another tenant",
 ];
 
 const LEVELS: &[&str] = &["INFO", "INFO", "INFO", "INFO", "INFO", "DEBUG", "DEBUG", "WARN", "ERROR"];
@@ -133,12 +228,35 @@ fn message(random: &mut Random) -> String {
     let what = format!("{} {} {}", random.of(NOUNS), random.of(VERBS), random.of(TAILS));
     let number = random.below(u64::MAX);
     let detail = match random.below(12) {
-        0 => format!("peer={}.{}.{}.{}:{}", number & 255, number >> 8 & 255, number >> 16 & 255, number >> 24 & 255, 1024 + (number >> 32 & 0x7fff)),
+        0 => format!(
+            "peer={}.{}.{}.{}:{}",
+            number & 255,
+            number >> 8 & 255,
+            number >> 16 & 255,
+            number >> 24 & 255,
+            1024 + (number >> 32 & 0x7fff)
+        ),
         1 => format!("user={}.{}@example.com", random.of(NAMES), random.of(NOUNS)),
-        2 => format!("trace={:08x}-{:04x}-{:04x}-{:04x}-{:012x}", number & 0xffff_ffff, number >> 32 & 0xffff, number >> 20 & 0xffff, number >> 9 & 0xffff, number >> 11 & 0xffff_ffff_ffff),
+        2 => format!(
+            "trace={:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            number & 0xffff_ffff,
+            number >> 32 & 0xffff,
+            number >> 20 & 0xffff,
+            number >> 9 & 0xffff,
+            number >> 11 & 0xffff_ffff_ffff
+        ),
         3 => format!("path=/var/lib/{}/{}/{}.log", random.of(NOUNS), random.below(900), random.of(NOUNS)),
-        4 => format!("status={} bytes={}", [200, 200, 200, 204, 301, 404, 500, 503][random.below(8) as usize], number & 0xf_ffff),
-        5 => format!("url=https://{}.example.org/{}?id={}", random.of(NOUNS), random.of(NOUNS), number & 0xffff),
+        4 => format!(
+            "status={} bytes={}",
+            [200, 200, 200, 204, 301, 404, 500, 503][random.below(8) as usize],
+            number & 0xf_ffff
+        ),
+        5 => format!(
+            "url=https://{}.example.org/{}?id={}",
+            random.of(NOUNS),
+            random.of(NOUNS),
+            number & 0xffff
+        ),
         6 => format!("latency={}ms queue={}", number % 9000, number >> 40 & 63),
         7 => format!("caused by: {} of {} {}", random.of(VERBS), random.of(NOUNS), random.below(99_999)),
         8 => format!("session opened for user {} by (uid={})", random.of(NAMES), random.below(2000)),
@@ -146,5 +264,10 @@ fn message(random: &mut Random) -> String {
         10 => format!("retrying in {}s, attempt {} of {}", number % 60, number >> 8 & 7, 8),
         _ => format!("thread {} holding {} for {}us", random.below(512), random.of(NOUNS), number & 0xffff),
     };
-    format!("{head}[{}] {what}; {detail} region={} build={}", random.of(NAMES), random.of(&["eu-west-1", "us-east-2", "ap-south-1"]), random.below(4000))
+    format!(
+        "{head}[{}] {what}; {detail} region={} build={}",
+        random.of(NAMES),
+        random.of(&["eu-west-1", "us-east-2", "ap-south-1"]),
+        random.below(4000)
+    )
 }

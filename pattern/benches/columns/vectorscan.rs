@@ -8,8 +8,7 @@ const MULTILINE: c_uint = 4;
 const SINGLE_MATCH: c_uint = 8;
 const BLOCK_MODE: c_uint = 1;
 
-type OnMatch =
-    unsafe extern "C" fn(c_uint, c_ulonglong, c_ulonglong, c_uint, *mut c_void) -> c_int;
+type OnMatch = unsafe extern "C" fn(c_uint, c_ulonglong, c_ulonglong, c_uint, *mut c_void) -> c_int;
 
 type CompileMulti = unsafe extern "C" fn(
     *const *const c_char,
@@ -49,11 +48,13 @@ pub(crate) struct Library {
 }
 
 /// What the patterns of a set are compared with.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Haystack {
-    /// Each line by itself; the first match of each pattern is reported.
+    /// Each line by itself.
     Line,
-    /// The whole text; `^` and `$` are the ends of lines, and all ends of matches are reported.
+    /// Each line by itself; only the first match of each pattern is reported.
+    LineOnce,
+    /// The whole text; `^` and `$` are the ends of lines.
     Text,
 }
 
@@ -95,7 +96,11 @@ impl Library {
 
     /// A set of patterns, numbered in their order.
     pub(crate) fn compile(&self, patterns: &[String], haystack: Haystack) -> Database<'_> {
-        let flag = if haystack == Haystack::Line { SINGLE_MATCH } else { MULTILINE };
+        let flag = match haystack {
+            Haystack::Line => 0,
+            Haystack::LineOnce => SINGLE_MATCH,
+            Haystack::Text => MULTILINE,
+        };
         let texts: Vec<CString> =
             patterns.iter().map(|pattern| CString::new(pattern.as_str()).expect("no NUL")).collect();
         let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();

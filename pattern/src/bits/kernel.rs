@@ -40,6 +40,10 @@ impl BitWriter {
     }
 }
 
+/// Deposits the bits of some words at the places of others, given the number of places before each
+/// word and before all, in a bitmap.
+type Deposit = fn(&[u64], &[u64], &[u32], usize, &mut [u64]);
+
 /// A way to do these steps.
 #[derive(Debug)]
 pub(crate) struct BitKernel {
@@ -49,12 +53,15 @@ pub(crate) struct BitKernel {
     /// Bit `i % 64` of mask `i / 64` says whether byte `i` is the given one. Shapes: 64 bytes a
     /// mask.
     pub(crate) equal: fn(&[u8], u8, &mut [u64]),
+    /// Bit `i % 64` of mask `i / 64` says whether byte `i` is not 0, and all bytes become 0; how
+    /// many bits are set. Shapes: 64 bytes a mask.
+    pub(crate) take: fn(&mut [u8], &mut [u64]) -> u32,
     /// Appends the bits of the first words at the places that the second have.
     pub(crate) append: fn(&[u64], &[u64], &mut BitWriter),
     /// Sets the bits of the first words at the places that the second have in a bitmap: the bit at
     /// a place of word `i` belongs to the number of places before it, of which the third say how
     /// many lie before word `i`; bit 0 of the bitmap is that many lines back.
-    pub(crate) deposit: fn(&[u64], &[u64], &[u32], usize, &mut [u64]),
+    pub(crate) deposit: Deposit,
     /// Fills the second with how many bits are set before each word, and answers how many in all.
     pub(crate) count: fn(&[u64], &mut [u32]) -> u32,
 }
@@ -62,10 +69,26 @@ pub(crate) struct BitKernel {
 /// All kernels, the fastest first.
 pub(super) const KERNELS: &[BitKernel] = &[
     #[cfg(target_arch = "x86_64")]
-    BitKernel { name: "avx512", is_available: x86::has_avx512, equal: x86::equal_64, append: x86::append, deposit: x86::deposit, count: x86::count },
+    BitKernel {
+        name: "avx512",
+        is_available: x86::has_avx512,
+        equal: x86::equal_64,
+        take: x86::take_64,
+        append: x86::append,
+        deposit: x86::deposit,
+        count: x86::count,
+    },
     #[cfg(target_arch = "x86_64")]
-    BitKernel { name: "avx2", is_available: x86::has_avx2, equal: x86::equal_32, append: x86::append, deposit: x86::deposit, count: x86::count },
-    BitKernel { name: "plain", is_available: || true, equal, append, deposit, count },
+    BitKernel {
+        name: "avx2",
+        is_available: x86::has_avx2,
+        equal: x86::equal_32,
+        take: x86::take_32,
+        append: x86::append,
+        deposit: x86::deposit,
+        count: x86::count,
+    },
+    BitKernel { name: "plain", is_available: || true, equal, take, append, deposit, count },
 ];
 
 impl BitKernel {
@@ -80,6 +103,17 @@ fn equal(bytes: &[u8], byte: u8, masks: &mut [u64]) {
     for (bytes, mask) in bytes.chunks_exact(64).zip(masks) {
         *mask = bytes.iter().enumerate().fold(0, |mask, (at, &found)| mask | u64::from(found == byte) << at);
     }
+}
+
+fn take(bytes: &mut [u8], masks: &mut [u64]) -> u32 {
+    assert_eq!(bytes.len(), 64 * masks.len());
+    let mut count = 0;
+    for (bytes, mask) in bytes.chunks_exact_mut(64).zip(masks) {
+        *mask = bytes.iter().enumerate().fold(0, |mask, (at, &found)| mask | u64::from(found != 0) << at);
+        bytes.fill(0);
+        count += mask.count_ones();
+    }
+    count
 }
 
 fn append(bits: &[u64], places: &[u64], out: &mut BitWriter) {
@@ -139,6 +173,16 @@ mod x86 {
         unsafe { equal_by_signs(bytes, byte, masks) }
     }
 
+    pub(super) fn take_64(bytes: &mut [u8], masks: &mut [u64]) -> u32 {
+        // SAFETY: the table of kernels hands this out where `has_avx512` holds.
+        unsafe { take_by_masks(bytes, masks) }
+    }
+
+    pub(super) fn take_32(bytes: &mut [u8], masks: &mut [u64]) -> u32 {
+        // SAFETY: the table of kernels hands this out where `has_avx2` holds.
+        unsafe { take_by_signs(bytes, masks) }
+    }
+
     pub(super) fn append(bits: &[u64], places: &[u64], out: &mut BitWriter) {
         // SAFETY: the table of kernels hands this out where `has_avx2` holds.
         unsafe { append_extracted(bits, places, out) }
@@ -180,9 +224,46 @@ mod x86 {
         }
     }
 
+    #[target_feature(enable = "avx512f,avx512bw,popcnt")]
+    fn take_by_masks(bytes: &mut [u8], masks: &mut [u64]) -> u32 {
+        assert_eq!(bytes.len(), 64 * masks.len());
+        let mut count = 0;
+        for (bytes, mask) in bytes.as_chunks_mut::<64>().0.iter_mut().zip(masks) {
+            // SAFETY: `bytes` is 64 readable bytes and the load needs no alignment.
+            let vector = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
+            *mask = _mm512_test_epi8_mask(vector, vector);
+            *bytes = [0; 64];
+            count += mask.count_ones();
+        }
+        count
+    }
+
+    #[target_feature(enable = "avx2,popcnt")]
+    fn take_by_signs(bytes: &mut [u8], masks: &mut [u64]) -> u32 {
+        equal_by_signs(bytes, 0, masks);
+        bytes.fill(0);
+        masks.iter_mut().for_each(|mask| *mask = !*mask);
+        masks.iter().map(|mask| mask.count_ones()).sum()
+    }
+
     #[target_feature(enable = "bmi2,popcnt")]
     fn append_extracted(bits: &[u64], places: &[u64], out: &mut BitWriter) {
-        for (&bits, &places) in bits.iter().zip(places) {
+        // Each push waits for the one before: four words are put together first, if they fit.
+        let (quads, rest) = bits.as_chunks::<4>();
+        let (quad_places, rest_places) = places.as_chunks::<4>();
+        for (bits, places) in quads.iter().zip(quad_places) {
+            let found: [u64; 4] = std::array::from_fn(|at| _pext_u64(bits[at], places[at]));
+            let count = places.map(u64::count_ones);
+            let (first, second) = (count[0] + count[1], count[2] + count[3]);
+            if first + second < 64 {
+                let low = found[0] | found[1] << count[0];
+                let high = found[2] | found[3] << count[2];
+                out.push(low | high << first, first + second);
+            } else {
+                found.iter().zip(count).for_each(|(&found, count)| out.push(found, count));
+            }
+        }
+        for (&bits, &places) in rest.iter().zip(rest_places) {
             out.push(_pext_u64(bits, places), places.count_ones());
         }
     }
@@ -230,9 +311,16 @@ mod tests {
                     })
                     .collect();
                 let bits: Vec<u64> = (0..words).map(|_| next()).collect();
-                let text: Vec<u8> = (0..64 * words)
-                    .map(|at| if places[at / 64] >> (at % 64) & 1 == 1 { 0x1e } else { b'a' + (at % 23) as u8 })
-                    .collect();
+                let text: Vec<u8> =
+                    (0..64 * words)
+                        .map(|at| {
+                            if places[at / 64] >> (at % 64) & 1 == 1 {
+                                0x1e
+                            } else {
+                                b'a' + (at % 23) as u8
+                            }
+                        })
+                        .collect();
                 let expected: Vec<u64> = (0..64 * words)
                     .filter(|at| places[at / 64] >> (at % 64) & 1 == 1)
                     .map(|at| bits[at / 64] >> (at % 64) & 1)
@@ -241,6 +329,12 @@ mod tests {
                     let mut masks = vec![!0; words];
                     (kernel.equal)(&text, 0x1e, &mut masks);
                     assert_eq!(masks, places, "{}", kernel.name);
+                    let mut bytes: Vec<u8> =
+                        text.iter().map(|&byte| if byte == 0x1e { byte } else { 0 }).collect();
+                    let mut masks = vec![!0; words];
+                    let sum = (kernel.take)(&mut bytes, &mut masks);
+                    assert_eq!((&masks, sum as usize), (&places, expected.len()), "{}", kernel.name);
+                    assert!(bytes.iter().all(|&byte| byte == 0), "{}", kernel.name);
                     let mut out = BitWriter::with_room_for(0);
                     // In two pieces, so that words are filled from the middle on.
                     let half = words / 2;
@@ -259,7 +353,11 @@ mod tests {
                         (kernel.deposit)(&bits, &places, &before, base, &mut out);
                         let all = (0..64 * out.len()).map(|at| out[at / 64] >> (at % 64) & 1);
                         let padded = std::iter::repeat_n(0, base).chain(expected.iter().copied());
-                        assert!(all.eq(padded.chain(std::iter::repeat(0)).take(64 * out.len())), "{}", kernel.name);
+                        assert!(
+                            all.eq(padded.chain(std::iter::repeat(0)).take(64 * out.len())),
+                            "{}",
+                            kernel.name
+                        );
                     }
                 }
             }

@@ -5,8 +5,10 @@
 //! decide are searched one by one with the automaton, whose answers are the definition.
 
 use super::gather::{Gatherer, BLOCK_BYTES};
+use super::in_place;
 use super::program::RowProgram;
-use super::rows::Column;
+use super::rows::{Column, Layout, Offset};
+use super::string::RowString;
 use crate::bits::{BitKernel, BitWriter, Bitmap};
 use crate::regex::{Error, Regex, RegexBuilder, Unit};
 use crate::transpose::CHUNK_BYTES;
@@ -35,6 +37,10 @@ const STREAM_BYTES: usize = 4 << 10;
 #[derive(Clone)]
 pub struct ColumnRegex {
     pub(super) regex: Regex,
+    /// A string that every match holds, where looking for it is worth it.
+    string: Option<Arc<RowString>>,
+    /// Programs for rows where they lie, and for copies of rows.
+    in_place: Arc<OnceLock<Option<RowProgram>>>,
     program: Arc<OnceLock<Option<RowProgram>>>,
 }
 
@@ -63,26 +69,76 @@ impl ColumnRegex {
     /// The pattern does not parse or is too large.
     pub fn with(builder: &RegexBuilder, pattern: &str) -> Result<ColumnRegex, Error> {
         let builder = builder.clone().with(|options| options.unit = Unit::Text);
-        Ok(ColumnRegex { regex: builder.build(pattern)?, program: Arc::default() })
+        let regex = builder.build(pattern)?;
+        let string = RowString::new(regex.hir()).map(Arc::new);
+        Ok(ColumnRegex { regex, string, in_place: Arc::default(), program: Arc::default() })
     }
 
     /// The rows that match. Cost: one pass over the bytes of the rows, whatever they hold, where
     /// the expression has a program.
     pub fn scan(&self, column: &Column<'_>) -> Bitmap {
-        let program = match column.total_bytes() {
-            ..STREAM_BYTES => None,
-            _ => self.program(),
+        if column.total_bytes() < STREAM_BYTES {
+            return self.scan_row_by_row(column);
+        }
+        let mut rows = Bitmap::zeros(column.len());
+        let confirm = |bytes: &[u8]| self.matches(bytes);
+        let searched = match (&self.string, column.layout) {
+            (Some(string), Layout::Offsets(values, offsets)) => {
+                string.run(values, offsets, &confirm, &mut rows)
+            }
+            (Some(string), Layout::LargeOffsets(values, offsets)) => {
+                string.run(values, offsets, &confirm, &mut rows)
+            }
+            _ => 0,
         };
-        let Some(program) = program else { return self.scan_row_by_row(column) };
-        let (mut rows, odd) = run(program, column);
-        odd.into_iter().for_each(|row| rows.set(row, self.matches(column.bytes(row))));
-        if !program.is_exact {
-            let others: Vec<usize> =
-                rows.ones().filter(|&row| !self.matches(column.bytes(row))).collect();
-            others.into_iter().for_each(|row| rows.set(row, false));
+        match searched {
+            0 => rows = self.scan_streams(column),
+            _ if searched < column.len() => {
+                // The string is dense: streams go on with the other rows.
+                let rest = self.scan_streams(&column.rows_behind(searched));
+                rest.ones().for_each(|row| rows.set(searched + row, true));
+            }
+            _ => {}
         }
         if let Some(valid) = &column.valid {
             rows.keep_only(valid);
+        }
+        rows
+    }
+
+    /// The rows that match, null rows as they are in memory: by a program, where there is one.
+    fn scan_streams(&self, column: &Column<'_>) -> Bitmap {
+        match column.layout {
+            Layout::Offsets(values, offsets) => self.scan_in_place(column, values, offsets),
+            Layout::LargeOffsets(values, offsets) => self.scan_in_place(column, values, offsets),
+            Layout::Views(..) => self.scan_blocks(column),
+        }
+    }
+
+    fn scan_in_place<O: Offset>(&self, column: &Column<'_>, values: &[u8], offsets: &[O]) -> Bitmap {
+        let compile = || RowProgram::in_place(self.regex.hir(), self.regex.options());
+        match self.in_place.get_or_init(compile) {
+            Some(program) => {
+                let rows = in_place::run(program, values, offsets, self.matches(b""));
+                self.confirmed(program, column, rows)
+            }
+            None => self.scan_row_by_row(column),
+        }
+    }
+
+    /// The rows that match, by copies of them side by side.
+    fn scan_blocks(&self, column: &Column<'_>) -> Bitmap {
+        let Some(program) = self.program() else { return self.scan_row_by_row(column) };
+        let (mut rows, odd) = run(program, column);
+        odd.into_iter().for_each(|row| rows.set(row, self.matches(column.bytes(row))));
+        self.confirmed(program, column, rows)
+    }
+
+    /// The rows that a program marks, without those that it marks besides.
+    fn confirmed(&self, program: &RowProgram, column: &Column<'_>, mut rows: Bitmap) -> Bitmap {
+        if !program.is_exact {
+            let others: Vec<usize> = rows.ones().filter(|&row| !self.matches(column.bytes(row))).collect();
+            others.into_iter().for_each(|row| rows.set(row, false));
         }
         rows
     }
@@ -92,17 +148,19 @@ impl ColumnRegex {
         self.scan(column).count_ones()
     }
 
-    /// What finds matching rows: `streams`, or `automaton` where the expression has no program.
+    /// What finds matching rows: `string`, where a string that every match holds is looked for in
+    /// values with offsets; else `streams`, or `automaton` where the expression has no program.
     /// Compiles the program.
     pub fn engine(&self) -> &'static str {
-        match self.program() {
-            Some(_) => "streams",
-            None => "automaton",
+        match (&self.string, self.program()) {
+            (Some(_), _) => "string",
+            (None, Some(_)) => "streams",
+            (None, None) => "automaton",
         }
     }
 
     fn program(&self) -> Option<&RowProgram> {
-        let compile = || RowProgram::new(self.regex.hir(), self.regex.options());
+        let compile = || RowProgram::with_separators(self.regex.hir(), self.regex.options());
         self.program.get_or_init(compile).as_ref()
     }
 

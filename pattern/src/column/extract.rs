@@ -111,12 +111,7 @@ impl ColumnRegex {
     /// assert_eq!((swapped.row(0), swapped.row(1)), (Some(&b"1=a, 2=b"[..]), Some(&b"c"[..])));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn replace(
-        &self,
-        column: &Column<'_>,
-        replacement: &[u8],
-        occurrences: Occurrences,
-    ) -> StringColumn {
+    pub fn replace(&self, column: &Column<'_>, replacement: &[u8], occurrences: Occurrences) -> StringColumn {
         let matching = self.scan(column);
         let mut captures = self.regex.spans().create_captures();
         let mut out = StringColumn::with_rows(column.len(), column.total_bytes());

@@ -1,18 +1,18 @@
 //! Rows side by side in a block that stays in the first-level cache, a separator behind each.
 //!
 //! **Problem.** A row ends between two bytes of a column's values, and a program wants a byte that
-//! ends it. The values cannot be changed, and a copy of all of them would go through memory twice.
+//! ends it. Rows of views lie anywhere, and a copy of all of them would go through memory twice.
 //!
-//! **Idea.** A [`Gatherer`] copies rows to a block of 16 KB, puts [`SEPARATOR`] behind each, and the
-//! program runs on the block before the next one is filled. Blocks are pieces of one text: a row may
-//! begin in one and end in a later one, and the program's carries go on from block to block. Null
-//! rows are empty here; whoever reads the results leaves them out.
+//! **Idea.** A [`Gatherer`] copies rows to a block of 16 KB, puts [`SEPARATOR`] behind each, and
+//! the program runs on the block before the next one is filled. Blocks are pieces of one text: a
+//! row may begin in one and end in a later one, and the program's carries go on from block to
+//! block. Null rows are copied as they are in memory; the caller leaves their results out.
 //!
 //! **Invariants.** The separator stands in a block only behind rows. Where a row holds that byte
 //! itself, another one is put in its place and the row is noted as one to be decided by itself
 //! ([`Gatherer::odd`]).
 
-use super::rows::{string, Column, Layout, Offset};
+use super::rows::{place, Column, Layout, INLINE_BYTES};
 use crate::bits::BitKernel;
 
 /// Stands behind each row: the byte that ASCII has for this purpose, which texts hardly hold.
@@ -78,15 +78,11 @@ impl<'a> Gatherer<'a> {
         let excess = self.filled.saturating_sub(BLOCK_BYTES);
         self.block.copy_within(BLOCK_BYTES..BLOCK_BYTES + excess, 0);
         self.filled = excess;
-        match self.column.layout {
-            _ if self.column.valid.is_some() => {
-                let column = self.column;
-                self.fill(|row| column.row(row).map_or((&[], 0, 0), |bytes| (bytes, 0, bytes.len())));
-            }
-            Layout::Offsets(values, offsets) => self.fill(|row| between(values, offsets, row)),
-            Layout::LargeOffsets(values, offsets) => self.fill(|row| between(values, offsets, row)),
-            Layout::Views(views, buffers) => self.fill(|row| {
-                let bytes = string(&views[row], buffers);
+        let column = self.column;
+        match column.layout {
+            Layout::Views(views, buffers) => self.fill(|row| place(&views[row], buffers)),
+            Layout::Offsets(..) | Layout::LargeOffsets(..) => self.fill(|row| {
+                let bytes = column.bytes(row);
                 (bytes, 0, bytes.len())
             }),
         }
@@ -119,7 +115,7 @@ impl<'a> Gatherer<'a> {
     fn replace_separators(&mut self, length: usize) {
         let (mut at, mut row, mut before) = (0, self.ended, self.before);
         while at < length && row < self.column.len() {
-            let end = at + self.column.row(row).map_or(0, <[u8]>::len) - before;
+            let end = at + self.column.bytes(row).len() - before;
             let part = &mut self.block[at..end.min(length)];
             if part.contains(&SEPARATOR) {
                 part.iter_mut().filter(|byte| **byte == SEPARATOR).for_each(|byte| *byte = REPLACEMENT);
@@ -140,8 +136,11 @@ impl<'a> Gatherer<'a> {
         while at < BLOCK_BYTES && row < rows {
             let (values, start, end) = place(row);
             let bytes = end - start;
-            if bytes <= PIECE_BYTES && start + PIECE_BYTES <= values.len() {
-                // Bytes behind the row are overwritten by what follows.
+            // Bytes behind the row are overwritten by what follows.
+            if bytes <= INLINE_BYTES && start + INLINE_BYTES <= values.len() {
+                self.block[at..at + INLINE_BYTES].copy_from_slice(&values[start..start + INLINE_BYTES]);
+                at += bytes;
+            } else if bytes <= PIECE_BYTES && start + PIECE_BYTES <= values.len() {
                 self.block[at..at + PIECE_BYTES].copy_from_slice(&values[start..start + PIECE_BYTES]);
                 at += bytes;
             } else {
@@ -162,12 +161,6 @@ impl<'a> Gatherer<'a> {
         }
         (self.filled, self.row) = (at, row);
     }
-}
-
-/// A row's place in the values of a column.
-#[inline(always)]
-fn between<'v, O: Offset>(values: &'v [u8], offsets: &[O], row: usize) -> (&'v [u8], usize, usize) {
-    (values, offsets[row].into() as usize, offsets[row + 1].into() as usize)
 }
 
 /// Copies the first `part` bytes; what lies behind them in `to` may be overwritten.

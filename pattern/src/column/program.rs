@@ -20,12 +20,21 @@ pub(super) struct RowProgram {
 }
 
 impl RowProgram {
-    /// The program of an expression, where it has one.
-    pub(super) fn new(hir: &Hir, options: &Options) -> Option<RowProgram> {
+    /// The program of an expression for rows behind separators, where it has one.
+    pub(super) fn with_separators(hir: &Hir, options: &Options) -> Option<RowProgram> {
+        RowProgram::new(hir, options, compile_options(options))
+    }
+
+    /// The program of an expression for rows whose last bytes are marked, where it has one.
+    pub(super) fn in_place(hir: &Hir, options: &Options) -> Option<RowProgram> {
+        let haystack = Haystack::MarkedRow { line_end: options.text_line_end };
+        RowProgram::new(hir, options, CompileOptions { haystack, ..compile_options(options) })
+    }
+
+    fn new(hir: &Hir, options: &Options, compile_options: CompileOptions) -> Option<RowProgram> {
         if !has_program(hir, options) {
             return None;
         }
-        let compile_options = compile_options(options);
         let (program, is_exact) = match compile(hir, &compile_options) {
             Ok(program) => (program, true),
             Err(CompileError::WordAhead { .. }) => {

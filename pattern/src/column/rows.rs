@@ -18,7 +18,7 @@ pub(super) enum Layout<'a> {
 }
 
 /// A view's string lies within the view up to this length.
-const INLINE_BYTES: usize = 12;
+pub(super) const INLINE_BYTES: usize = 12;
 
 /// A column of strings, borrowed.
 ///
@@ -77,10 +77,7 @@ impl<'a> Column<'a> {
     ///
     /// # Errors
     /// A view names a buffer that is not there, or leaves it. Cost: a look at each view.
-    pub fn from_views(
-        views: &'a [[u8; 16]],
-        buffers: &'a [&'a [u8]],
-    ) -> Result<Column<'a>, ColumnError> {
+    pub fn from_views(views: &'a [[u8; 16]], buffers: &'a [&'a [u8]]) -> Result<Column<'a>, ColumnError> {
         for (row, view) in views.iter().enumerate() {
             let (bytes, buffer, offset) = parts(view);
             if bytes <= INLINE_BYTES {
@@ -114,7 +111,11 @@ impl<'a> Column<'a> {
         let words = (0..rows.div_ceil(64)).map(|word| {
             let at = from + 8 * word;
             let low = (0..8).fold(0, |low, next| low | byte(at + next) << (8 * next));
-            if shift == 0 { low } else { low >> shift | byte(at + 8) << (64 - shift) }
+            if shift == 0 {
+                low
+            } else {
+                low >> shift | byte(at + 8) << (64 - shift)
+            }
         });
         self.valid = Some(Bitmap::from_words(words.collect(), rows));
         Ok(self)
@@ -125,6 +126,16 @@ impl<'a> Column<'a> {
         debug_assert_eq!(valid.len(), self.rows);
         self.valid = Some(valid);
         self
+    }
+
+    /// The rows from `row` on; null rows are what they are in memory.
+    pub(super) fn rows_behind(&self, row: usize) -> Column<'a> {
+        let layout = match self.layout {
+            Layout::Offsets(values, offsets) => Layout::Offsets(values, &offsets[row..]),
+            Layout::LargeOffsets(values, offsets) => Layout::LargeOffsets(values, &offsets[row..]),
+            Layout::Views(views, buffers) => Layout::Views(&views[row..], buffers),
+        };
+        Column { layout, valid: None, rows: self.rows - row }
     }
 
     /// The number of rows.
@@ -156,7 +167,10 @@ impl<'a> Column<'a> {
             Layout::LargeOffsets(values, offsets) => {
                 &values[offsets[row] as usize..offsets[row + 1] as usize]
             }
-            Layout::Views(views, buffers) => string(&views[row], buffers),
+            Layout::Views(views, buffers) => {
+                let (slice, start, end) = place(&views[row], buffers);
+                &slice[start..end]
+            }
         }
     }
 
@@ -176,12 +190,13 @@ fn parts(view: &[u8; 16]) -> (usize, u32, usize) {
     (number(0) as usize, number(8), number(12) as usize)
 }
 
-/// The string of a view that was checked.
-pub(super) fn string<'a>(view: &'a [u8; 16], buffers: &[&'a [u8]]) -> &'a [u8] {
+/// Where the string of a view that was checked lies: between two places of a slice.
+#[inline(always)]
+pub(super) fn place<'a>(view: &'a [u8; 16], buffers: &[&'a [u8]]) -> (&'a [u8], usize, usize) {
     let (bytes, buffer, offset) = parts(view);
     match bytes {
-        ..=INLINE_BYTES => &view[4..4 + bytes],
-        _ => &buffers[buffer as usize][offset..offset + bytes],
+        ..=INLINE_BYTES => (view, 4, 4 + bytes),
+        _ => (buffers[buffer as usize], offset, offset + bytes),
     }
 }
 
@@ -231,10 +246,7 @@ mod tests {
     fn offsets_are_checked() {
         let values = [b'x'; 800];
         assert_eq!(refusal(&values, &[0, 52, 40]), "offsets decrease at row 1: 40 after 52");
-        assert_eq!(
-            refusal(&values, &[0, 1, 2, 3, 900]),
-            "row 3 ends at 900, beyond the 800 bytes of values"
-        );
+        assert_eq!(refusal(&values, &[0, 1, 2, 3, 900]), "row 3 ends at 900, beyond the 800 bytes of values");
         assert_eq!(refusal(&values, &[-1, 3]), "offsets begin at -1; expected 0 or more");
         assert_eq!(refusal(&values, &[0, 900, 3]), "row 0 ends at 900, beyond the 800 bytes of values");
         assert!(refusal(&values, &[]).starts_with("no offsets: a column of n rows has n + 1"));

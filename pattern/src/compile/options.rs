@@ -21,6 +21,13 @@ pub enum Haystack {
         /// The byte that ends a line inside a row.
         line_end: u8,
     },
+    /// A row of a column, with no byte between rows: a stream that is given beside the text
+    /// ([`crate::program::Op::RowEnds`]) marks the last byte of each. No byte is a terminator; the
+    /// program marks the last bytes of rows.
+    MarkedRow {
+        /// The byte that ends a line inside a row.
+        line_end: u8,
+    },
 }
 
 /// Options of compilation.

@@ -152,6 +152,9 @@ impl Kernel {
 /// translating costs more than it saves before.
 const TRANSLATE_FROM_BYTES: usize = 64 << 10;
 
+/// Words of the largest vector.
+const ALIGNED_WORDS: usize = 8;
+
 /// A program on a kernel, to be run over any number of texts, by any number of threads at once.
 #[derive(Debug)]
 pub struct Scanner {
@@ -226,8 +229,10 @@ impl Scanner {
 
     /// A fresh pass over a text of about this length.
     pub fn scan_for(&self, bytes: usize) -> Scan<'_> {
-        let ends = vec![0; (1 + self.program.kept.len()) * CHUNK_WORDS];
-        Scan { scanner: self, engine: self.engine(bytes), ends, last: None }
+        // Where rows end stands in the output's place first, and is read as an aligned vector.
+        let ends = vec![0u64; (1 + self.program.kept.len()) * CHUNK_WORDS + ALIGNED_WORDS];
+        let first = ends.as_ptr().align_offset(8 * ALIGNED_WORDS).min(ALIGNED_WORDS);
+        Scan { scanner: self, engine: self.engine(bytes), ends, first, last: None }
     }
 
     /// Whether a text of `bytes` bytes, together with the texts before it, repays a translation.
@@ -364,6 +369,8 @@ pub struct Scan<'s> {
     engine: ScanEngine<'s>,
     /// The output of a chunk, and behind it the streams that are kept.
     ends: Vec<u64>,
+    /// The output's first word, which is aligned.
+    first: usize,
     /// The last byte of the pieces so far.
     last: Option<u8>,
 }
@@ -417,6 +424,21 @@ impl Scan<'_> {
         ControlFlow::Continue(())
     }
 
+    /// Feeds a chunk of rows that lie one behind the other, or a part of one that is whole blocks.
+    /// Bit `i % 64` of word `i / 64` of `row_ends` is set where byte `i` is the last one of its
+    /// row. The answer has the output's bits, which are those of rows that match where the program
+    /// was compiled for [`crate::compile::Haystack::MarkedRow`].
+    ///
+    /// # Panics
+    /// When the chunk is longer than [`CHUNK_BYTES`], its length is no multiple of [`BLOCK_BYTES`],
+    /// or `row_ends` has not a word for 64 bytes.
+    pub fn feed_rows(&mut self, chunk: &[u8], row_ends: &[u64]) -> &[u64] {
+        assert!(chunk.len() <= CHUNK_BYTES && chunk.len().is_multiple_of(BLOCK_BYTES));
+        assert_eq!(row_ends.len(), chunk.len() / 64, "a word of row ends for 64 bytes");
+        self.ends[self.first..self.first + row_ends.len()].copy_from_slice(row_ends);
+        self.chunk(chunk)
+    }
+
     /// Feeds a whole text and ends the pass. `visit` gets, chunk by chunk, an offset into the text
     /// and the words of each stream that the program keeps, as [`Scan::feed`] has them.
     pub(crate) fn finish_streams(
@@ -436,8 +458,8 @@ impl Scan<'_> {
         let chunks = whole.chunks(CHUNK_BYTES).chain(padded[..length].chunks(CHUNK_BYTES));
         for (number, chunk) in chunks.enumerate() {
             let words = self.chunk(chunk).len();
-            let streams: Vec<&[u64]> =
-                self.ends.chunks(CHUNK_WORDS).skip(1).map(|stream| &stream[..words]).collect();
+            let chunks = self.ends[self.first..].chunks_exact(CHUNK_WORDS);
+            let streams: Vec<&[u64]> = chunks.skip(1).map(|stream| &stream[..words]).collect();
             visit(number * CHUNK_BYTES, &streams)?;
         }
         ControlFlow::Continue(())
@@ -447,8 +469,8 @@ impl Scan<'_> {
     fn chunk(&mut self, text: &[u8]) -> &[u64] {
         let words = text.len() / 64;
         let ends = match self.scanner.program.kept.len() {
-            0 => &mut self.ends[..words],
-            _ => &mut self.ends[..],
+            0 => &mut self.ends[self.first..self.first + words],
+            _ => &mut self.ends[self.first..],
         };
         match &mut self.engine {
             ScanEngine::Interpreted(basis, arena, carries) => {
@@ -461,7 +483,7 @@ impl Scan<'_> {
             #[cfg(not(all(target_arch = "x86_64", unix)))]
             ScanEngine::Never(_) => {}
         }
-        &self.ends[..words]
+        &self.ends[self.first..self.first + words]
     }
 }
 

@@ -148,6 +148,10 @@ impl Builder {
         self.emit(Op::Basis { bit, delay })
     }
 
+    pub(crate) fn row_ends(&mut self) -> Value {
+        self.emit(Op::RowEnds)
+    }
+
     pub(crate) fn not(&mut self, a: Value) -> Value {
         match (a, self.op(a)) {
             (ZERO, _) => ONES,

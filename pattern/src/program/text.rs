@@ -79,6 +79,7 @@ fn write_simple(f: &mut fmt::Formatter<'_>, op: &Op) -> fmt::Result {
         Op::Ones => write!(f, "ones"),
         Op::Basis { bit, delay: 0 } => write!(f, "basis {bit}"),
         Op::Basis { bit, delay } => write!(f, "basis {bit} delay {delay}"),
+        Op::RowEnds => write!(f, "row_ends"),
         Op::Not(a) => write!(f, "not {a}"),
         Op::And(a, b) => write!(f, "and {a} {b}"),
         Op::Or(a, b) => write!(f, "or {a} {b}"),
@@ -280,6 +281,7 @@ impl<'t> Reader<'t> {
             ("basis", [bit, "delay", delay]) => {
                 Op::Basis { bit: self.number(bit)?, delay: self.number(delay)? }
             }
+            ("row_ends", []) => Op::RowEnds,
             ("not", [a]) => Op::Not(self.value(a)?),
             ("and", [a, b]) => Op::And(self.value(a)?, self.value(b)?),
             ("or", [a, b]) => Op::Or(self.value(a)?, self.value(b)?),

@@ -8,7 +8,7 @@ use crate::bits::Bitmap;
 use crate::compile::CompileOptions;
 use crate::plan::expression::{has_long_characters, letters};
 use crate::plan::{MOST_LETTERS, MOST_OPERATIONS};
-use crate::set::{SetBits, SetEngine, SetPattern};
+use crate::set::{PushMatches, SetBits, SetEngine, SetPattern};
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -136,11 +136,7 @@ impl RegexSet {
     }
 
     /// The definition: the lines that match any pattern, then each pattern in them.
-    fn one_by_one(
-        &self,
-        text: &[u8],
-        push: &mut dyn FnMut(Range<usize>, &[usize]) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    fn one_by_one(&self, text: &[u8], push: &mut PushMatches<'_>) -> ControlFlow<()> {
         let mut found = Vec::new();
         self.any.matching_lines(text, |line| {
             found.clear();

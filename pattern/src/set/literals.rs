@@ -20,7 +20,7 @@ const FEWEST_PATTERNS: usize = 24;
 /// What a hit costs in nanoseconds, by what it takes to decide it.
 const HIT_NS: [(Place, f64); 3] = [(Place::Whole, 8.0), (Place::Start, 50.0), (Place::Inside, 150.0)];
 /// What a letter of a pattern in a program costs for a byte of text, in nanoseconds.
-const LETTER_NS: f64 = 0.000_35;
+const LETTER_NS: f64 = 0.001;
 
 /// A string's pattern, and where in its matches the string lies.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,9 @@ pub(super) struct Literals {
     words: WordSet,
     /// For each word those patterns that it is looked for for.
     owners: Vec<Vec<Owner>>,
-    confirmations: HashMap<usize, Confirmation>,
+    /// By pattern.
+    confirmations: Vec<Confirmation>,
+    patterns: usize,
 }
 
 impl Literals {
@@ -83,13 +85,14 @@ impl Literals {
             }
         }
         let words = WordSet::new(&words, sample)?;
-        let confirmations = chosen.iter().map(|&(pattern, _)| (pattern, Confirmation::default())).collect();
-        Some(Literals { words, owners, confirmations })
+        let most = chosen.iter().map(|&(pattern, _)| pattern + 1).max().unwrap_or(0);
+        let confirmations = (0..most).map(|_| Confirmation::default()).collect();
+        Some(Literals { words, owners, confirmations, patterns: chosen.len() })
     }
 
     /// How many patterns it finds.
     pub(super) fn patterns(&self) -> usize {
-        self.confirmations.len()
+        self.patterns
     }
 
     /// Marks the lines of a window in the bits of their patterns.
@@ -101,7 +104,7 @@ impl Literals {
     ) {
         // The line of the last hit, and for each pattern the line that it was refused in last.
         let (mut line, mut number) = (0..0, usize::MAX);
-        let mut refused: HashMap<usize, usize> = HashMap::new();
+        let mut refused = vec![usize::MAX; self.confirmations.len()];
         self.words.each_hit(window.text, |word, start| {
             if !(line.start <= start && start < line.end) {
                 (line, number) = (window.line(start), window.line_number(start));
@@ -112,13 +115,13 @@ impl Literals {
                 }
                 let is_match = match owner.place {
                     Place::Whole => true,
-                    Place::Start => self.confirmations[&owner.pattern].matches(
+                    Place::Start => self.confirmations[owner.pattern].matches(
                         &pattern(owner.pattern),
                         &window.text[line.clone()],
                         Some(start - line.start),
                     ),
-                    Place::Inside if refused.get(&owner.pattern) == Some(&number) => false,
-                    Place::Inside => self.confirmations[&owner.pattern].matches(
+                    Place::Inside if refused[owner.pattern] == number => false,
+                    Place::Inside => self.confirmations[owner.pattern].matches(
                         &pattern(owner.pattern),
                         &window.text[line.clone()],
                         None,
@@ -127,7 +130,7 @@ impl Literals {
                 match is_match {
                     true => out.set(owner.pattern, number),
                     false if owner.place == Place::Inside => {
-                        refused.insert(owner.pattern, number);
+                        refused[owner.pattern] = number;
                     }
                     false => {}
                 }

@@ -23,7 +23,7 @@ mod needle;
 mod program;
 mod window;
 
-use crate::bits::{Bitmap, BitKernel};
+use crate::bits::{BitKernel, Bitmap};
 use crate::compile::{CompileOptions, Haystack};
 use crate::regex::automaton::Automaton;
 use confirm::Pattern;
@@ -38,6 +38,9 @@ pub(crate) use window::WINDOW_BYTES;
 
 /// The patterns are planned by a sample of at most this many bytes.
 const SAMPLE_BYTES: usize = 128 << 10;
+
+/// Receives lines and the patterns that match them, until it breaks.
+pub(crate) type PushMatches<'p> = dyn FnMut(Range<usize>, &[usize]) -> ControlFlow<()> + 'p;
 
 /// Bits by pattern and line.
 #[derive(Debug, Default)]
@@ -116,11 +119,7 @@ impl SetEngine {
     }
 
     /// Pushes each line that a pattern matches, with the patterns that do, ascending.
-    pub(crate) fn matching_lines(
-        &self,
-        text: &[u8],
-        push: &mut dyn FnMut(Range<usize>, &[usize]) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    pub(crate) fn matching_lines(&self, text: &[u8], push: &mut PushMatches<'_>) -> ControlFlow<()> {
         let (mut from, mut found) = (0, Vec::new());
         while from < text.len() {
             let end = window::end_of(text, from, self.options.terminator);
@@ -205,7 +204,7 @@ impl SetEngine {
         let SetPattern { hir, automaton, .. } = &self.patterns[number];
         let line_end = match self.options.haystack {
             Haystack::Line => self.options.terminator,
-            Haystack::Row { line_end } => line_end,
+            Haystack::Row { line_end } | Haystack::MarkedRow { line_end } => line_end,
         };
         Pattern { hir, automaton, line_end }
     }

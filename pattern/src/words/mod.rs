@@ -25,8 +25,8 @@ use index::Index;
 use list::List;
 use marks::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use regex_syntax::hir::Hir;
-use std::ops::ControlFlow;
 pub(crate) use set::{spelled, Spelled, WordSet};
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use tables::Tables;
 

@@ -40,8 +40,7 @@ impl WordSet {
     }
 
     fn with_kernel(words: &[Spelled], sample: &[u8], kernel: &'static MarkKernel) -> Option<WordSet> {
-        let spelling =
-            |word: &Spelled| Spelling { bytes: word.bytes.clone(), folds: word.folds.clone() };
+        let spelling = |word: &Spelled| Spelling { bytes: word.bytes.clone(), folds: word.folds.clone() };
         let list = List { words: words.iter().map(spelling).collect(), ..List::default() };
         let index = Index::new(&list, sample);
         Some(WordSet { words: Words::with_kernel(list, kernel)?, index })
@@ -73,7 +72,8 @@ mod tests {
             .map(|word| Spelled { bytes: word.as_bytes().to_vec(), folds: vec![0; word.len()] })
             .chain([Spelled { bytes: b"xy".to_vec(), folds: vec![0x20; 2] }])
             .collect();
-        let text = [&b"abcdabcabcabcabcabcabcXy-xYabc"[..], &b"-".repeat(300), &b"dabcd xy".repeat(700)].concat();
+        let text =
+            [&b"abcdabcabcabcabcabcabcXy-xYabc"[..], &b"-".repeat(300), &b"dabcd xy".repeat(700)].concat();
         let mut expected: Vec<(usize, usize)> = Vec::new();
         for (number, word) in list.iter().enumerate() {
             for at in 0..text.len() {

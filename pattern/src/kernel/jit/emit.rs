@@ -78,15 +78,16 @@ pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target
         loops: 0,
     };
     emitter.body(&program.body);
-    let output = emitter.in_register(program.output);
-    emitter.code.store(Address { base: RDX, bytes: 0 }, output);
-    // Streams that are kept follow the output, a chunk's words apart.
+    // Streams that are kept follow the output, a chunk's words apart. The output is written last:
+    // its place may hold where rows end.
     for (number, &kept) in program.kept.iter().enumerate() {
-        emitter.allocator.finish();
         let register = emitter.in_register(kept);
         let bytes = ((number + 1) * CHUNK_WORDS * 8) as i32;
         emitter.code.store(Address { base: RDX, bytes }, register);
+        emitter.allocator.finish();
     }
+    let output = emitter.in_register(program.output);
+    emitter.code.store(Address { base: RDX, bytes: 0 }, output);
     emitter.allocator.frames()
 }
 
@@ -143,6 +144,7 @@ impl Emitter<'_, '_> {
             Op::Basis { bit, delay: 0 } => self.allocator.set_basis(to, *bit),
             Op::Basis { bit, delay } => self.delayed(to, *bit, *delay),
             Op::Ones => self.allocator.set_ones(to),
+            Op::RowEnds => self.allocator.set_row_ends(to),
             Op::Zero => {
                 let register = self.allocator.result(self.code, to);
                 self.code.clear(register);

@@ -65,6 +65,7 @@ pub(crate) struct Translation {
     carries: usize,
     frames: usize,
     kept: usize,
+    has_row_ends: bool,
     starts: Vec<bool>,
     terminator: u8,
     /// What fills the basis streams, where the code does not make them itself.
@@ -94,8 +95,18 @@ impl Translation {
         let memory = Executable::new(&code).ok()?;
         let (starts, terminator) = (program.carries.clone(), program.terminator);
         let (carries, frames) = (starts.len(), frames as usize);
-        let kept = program.kept.len();
-        Some(Translation { memory, target, direction, carries, frames, kept, starts, terminator, transposer })
+        Some(Translation {
+            memory,
+            target,
+            direction,
+            carries,
+            frames,
+            kept: program.kept.len(),
+            has_row_ends: program.has_row_ends(),
+            starts,
+            terminator,
+            transposer,
+        })
     }
 
     pub(crate) fn frame(&self) -> Frame {
@@ -129,7 +140,8 @@ impl Translation {
     }
 
     /// Computes the output of a part of the text, of whole blocks; the output's first bit is the
-    /// byte that is read first. Streams that are kept follow the output, a chunk's words apart.
+    /// byte that is read first. Where rows end is read from the output's place before it is
+    /// written. Streams that are kept follow the output, a chunk's words apart.
     pub(crate) fn run(&self, text: &[u8], frame: &mut Frame, output: &mut [u64]) {
         let words = text.len() / 64;
         assert!(text.len().is_multiple_of(BLOCK_BYTES));
@@ -138,6 +150,8 @@ impl Translation {
             kept => assert!(words <= CHUNK_WORDS && output.len() >= kept * CHUNK_WORDS + words),
         }
         assert!(frame.carries.len() > 2 * self.carries && frame.values.len() > self.frames);
+        // SSE2 reads where rows end as it reads all vectors in memory.
+        assert!(!self.has_row_ends || output.as_ptr().cast::<FrameVector>().is_aligned());
         if words == 0 {
             return;
         }
@@ -158,8 +172,9 @@ impl Translation {
         // Streams, carries and frame are aligned to 64 bytes and the distances between their
         // vectors to 16, as SSE2 wants its operands in memory.
         // It writes as many vectors of the output and of the streams behind it, of the carries and
-        // of the frame, all of which are as long as asserted. Text that it asks memory for ahead may lie anywhere, as that cannot
-        // fault. A translation exists only where the processor has the instructions.
+        // of the frame, all of which are as long as asserted. Text that it asks memory for ahead
+        // may lie anywhere, as that cannot fault. A translation exists only where the processor has
+        // the instructions.
         unsafe {
             let entry: EntryFunction = std::mem::transmute(self.memory.entry());
             let (carries, values) = (frame.carries.as_mut_ptr(), frame.values.as_mut_ptr());

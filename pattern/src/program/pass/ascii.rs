@@ -72,6 +72,7 @@ impl Specialise {
                 self.builder.zero()
             }
             Op::Basis { bit, delay } => self.builder.basis(*bit, *delay),
+            Op::RowEnds => self.builder.row_ends(),
             Op::Not(a) => {
                 let a = self.get(*a);
                 self.builder.not(a)

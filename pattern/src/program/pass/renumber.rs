@@ -187,7 +187,7 @@ impl Renumber {
                 let body = self.body(body);
                 Op::WhileAny { initial, frontier, body, next: self.used(next) }
             }
-            op @ (Op::Zero | Op::Ones | Op::Basis { .. }) => op,
+            op @ (Op::Zero | Op::Ones | Op::Basis { .. } | Op::RowEnds) => op,
         };
         Some(Instruction { result: self.defined(one.result), op })
     }
