@@ -227,6 +227,11 @@ impl From<ColumnError> for ChunkError {
 impl From<ChunkError> for PyErr {
     fn from(error: ChunkError) -> PyErr {
         match error {
+            // The values of a lent column end where its last row does.
+            ChunkError::Column(ColumnError::BeyondValues { row, end, bytes }) => {
+                let message = format!("offsets decrease: row {row} ends at {end}, the last one at {bytes}");
+                PyValueError::new_err(format!("column: {message}"))
+            }
             ChunkError::Column(error) => PyValueError::new_err(format!("column: {error}")),
             ChunkError::Structure(what) => PyValueError::new_err(format!("column: {what}")),
         }

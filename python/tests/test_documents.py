@@ -45,6 +45,15 @@ def test_everything_public_is_documented_and_typed():
                 assert "return" in member.__annotations__, member
 
 
+def test_numpy_is_imported_when_it_is_needed():
+    """The plug-in of pytest is loaded in every run of tests, and a counted cell starts anew."""
+    code = "import sys, lightfoot.pytest_plugin; assert 'numpy' not in sys.modules; lightfoot.Index"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with pytest.raises(AttributeError, match="module 'lightfoot' has no attribute 'nothing'"):
+        lightfoot.nothing  # noqa: B018
+    assert set(dir(lightfoot)) >= {"Index", "Pattern", "compile", "searchsorted"}
+
+
 def test_types_hold():
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed")

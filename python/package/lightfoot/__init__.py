@@ -19,11 +19,40 @@ calls say what they copy nevertheless.
 instructions and misses of tests; both need the command ``lightfoot`` on PATH.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from ._native import Column, __version__
-from ._pattern import Pattern, compile
-from ._search import Index, searchsorted
+
+if TYPE_CHECKING:
+    from ._pattern import Pattern, compile
+    from ._search import Index, searchsorted
 
 __all__ = ["Column", "Index", "Pattern", "__version__", "compile", "searchsorted"]
+
+#: Where names are defined that need NumPy. Its import takes longer than all else, and neither the
+#: plug-in of pytest nor a counted cell should bring it.
+_HOMES = {
+    "Index": "._search",
+    "searchsorted": "._search",
+    "Pattern": "._pattern",
+    "compile": "._pattern",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports the module of a name when it is first asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lightfoot' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOMES[name], __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def load_ipython_extension(shell: object) -> None:

@@ -233,7 +233,7 @@ def _unpickled(pattern: str, options: tuple[bool, ...]) -> Pattern:
 
 
 def _spans(words: _native.Words) -> Spans:
-    return numpy.frombuffer(words, dtype=numpy.int64).reshape(-1, 2)
+    return numpy.frombuffer(memoryview(words), dtype=numpy.int64).reshape(-1, 2)
 
 
 def _like(subject: Any, found: Any) -> Any:
@@ -249,5 +249,5 @@ def _like(subject: Any, found: Any) -> Any:
             return pyarrow.chunked_array(found)
     if library == "polars":
         polars = sys.modules["polars"]
-        return polars.Series(getattr(subject, "name", ""), found)
+        return polars.Series(found).alias(getattr(subject, "name", ""))
     return found
