@@ -38,7 +38,9 @@
 //! | a text | one line after the other | [`Regex::first_line`] | cheap where lines match often |
 //! | a text | all spans | [`Regex::find_iter`] | a search in each matching line |
 //! | a dense text | all spans | [`Regex::each_match`] | one pass backwards, a look at each match |
-//! | several patterns | which of them match | [`RegexSet`] | one pass, then each line per pattern |
+//! | several patterns | the lines of each | [`RegexSet::line_bitmaps`] | one pass for all |
+//! | a column of strings | the rows that match | [`column::ColumnRegex`] | one pass, no copy |
+//! | such a column, patterns | the rows of each | [`column::ColumnRegexSet`] | one pass for all |
 //! | a stream of pieces | line ends | [`kernel::Scan`] | a few streams of 4 KiB |
 //! | look-around, references | candidates | [`superset`](mod@superset) | an exact engine confirms |
 //! | a graphics card | lines on it | [`Regex::on_card`] | some 0.3 s once, then the link |
@@ -119,6 +121,8 @@
 extern crate self as lightfoot_pattern;
 
 pub mod addition;
+mod bits;
+pub mod column;
 pub mod compile;
 pub mod kernel;
 pub mod line;
@@ -127,6 +131,7 @@ pub mod plan;
 pub mod program;
 pub mod reference;
 pub mod regex;
+mod set;
 pub mod superset;
 pub mod transpose;
 mod words;

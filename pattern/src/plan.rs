@@ -34,7 +34,7 @@
 //!    know what the other saw.
 //! 3. Candidates (`exact` is false) are confirmed one by one; nothing is ever approximated.
 
-mod expression;
+pub(crate) mod expression;
 
 use crate::compile::{self, CompileError, CompileOptions};
 use crate::kernel::cuda::{Cuda, CudaError, GpuProgram, HostText, Reach};
@@ -61,7 +61,7 @@ const STREAM_BYTES: usize = 4 << 10;
 pub const MOST_OPERATIONS: usize = 20_000;
 
 /// Expressions with more letters have programs that are slower than the automaton on any text.
-const MOST_LETTERS: usize = 1500;
+pub(crate) const MOST_LETTERS: usize = 1500;
 
 /// Words with fewer letters in all have programs that are faster than the engine for words.
 const FEW_LETTERS: usize = 40;

@@ -25,7 +25,16 @@ pub type Stream = Vec<bool>;
 /// # Panics
 /// When the program breaks a rule of [`BitProgram::verify`].
 pub fn evaluate(program: &BitProgram, text: &[u8]) -> Stream {
-    let mut run = Evaluation { text, program, values: vec![None; program.values as usize] };
+    evaluate_rows(program, text, &vec![false; text.len()])
+}
+
+/// The program's output over the whole text, of which `row_ends` marks the last byte of each row.
+///
+/// # Panics
+/// When the program breaks a rule of [`BitProgram::verify`], or the stream has another length.
+pub fn evaluate_rows(program: &BitProgram, text: &[u8], row_ends: &[bool]) -> Stream {
+    assert_eq!(text.len(), row_ends.len());
+    let mut run = Evaluation { text, row_ends, program, values: vec![None; program.values as usize] };
     run.body(&program.body);
     run.get(program.output).clone()
 }
@@ -59,6 +68,7 @@ pub fn add(a: &[bool], b: &[bool]) -> Stream {
 
 struct Evaluation<'r> {
     text: &'r [u8],
+    row_ends: &'r [bool],
     program: &'r BitProgram,
     values: Vec<Option<Stream>>,
 }
@@ -97,6 +107,7 @@ impl Evaluation<'_> {
         match &one.op {
             Op::Zero => vec![false; length],
             Op::Ones => vec![true; length],
+            Op::RowEnds => self.row_ends.to_vec(),
             Op::Basis { bit, delay } => {
                 let basis: Stream = self.text.iter().map(|byte| byte >> bit & 1 == 1).collect();
                 let before = self.program.terminator >> bit & 1 == 1;

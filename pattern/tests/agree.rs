@@ -6,13 +6,17 @@
 //! length across every boundary, and the worst texts that are known.
 
 mod agreement;
+mod delicate;
 mod drawn;
+mod leaves;
 
 use agreement::{check, check_kernels, expected, kernels, line_ends, options, parse, parse_for, regex};
-use drawn::{patterns, random_program, LEAVES};
-use lightfoot_pattern::compile::{compile, CompileError, CompileOptions, Lines};
+use delicate::{pattern, text};
+use drawn::random_program;
+use lightfoot_pattern::compile::{compile, CompileError, CompileOptions, Haystack, Lines};
 use lightfoot_pattern::kernel::Scanner;
 use lightfoot_pattern::reference;
+use lightfoot_pattern::transpose::{BLOCK_BYTES, CHUNK_BYTES};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 
@@ -23,92 +27,6 @@ fn config(cases: u32) -> ProptestConfig {
     let seed = std::env::var("PATTERN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(2014);
     let rng_seed = proptest::test_runner::RngSeed::Fixed(seed);
     ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
-}
-
-fn piece() -> impl Strategy<Value = String> {
-    let more = [
-        r"\w",
-        r"\W",
-        r"\s",
-        r"\S",
-        "я",
-        r"\p{Lu}",
-        "(?i:k)",
-        "(?i:ß)",
-        r"(?-u:[^a])",
-        r"(?-u:\xC3)",
-        r"\x00",
-        r"\r",
-        "[^é]",
-        "[😀-😂]",
-    ];
-    let leaves: Vec<&str> = LEAVES.iter().copied().chain(more).collect();
-    prop::sample::select(leaves).prop_map(str::to_string)
-}
-
-fn look() -> impl Strategy<Value = String> {
-    let looks = vec![
-        "^",
-        "$",
-        r"\A",
-        r"\z",
-        "(?m:^)",
-        "(?m:$)",
-        r"(?-u:\b)",
-        r"(?-u:\B)",
-        r"\b",
-        r"\B",
-        r"\b{start}",
-        r"\b{end}",
-        r"\b{start-half}",
-        r"\b{end-half}",
-        r"(?-u:\b{start})",
-        r"(?-u:\b{end-half})",
-    ];
-    prop::sample::select(looks).prop_map(str::to_string)
-}
-
-fn pattern() -> impl Strategy<Value = String> {
-    let leaf = prop_oneof![6 => piece(), 2 => look()];
-    patterns(leaf, 24, &["*", "+", "?", "{2}", "{0,3}", "{2,5}", "{3,}", "*?", "{7}"])
-}
-
-fn text() -> impl Strategy<Value = Vec<u8>> {
-    let piece = prop::sample::select(vec![
-        &b"a"[..],
-        b"b",
-        b"ab",
-        b"aab",
-        b"c",
-        b" ",
-        b"0",
-        b"_",
-        b"k",
-        b"K",
-        b"\n",
-        b"\n",
-        b"\n",
-        b"\r\n",
-        b"\r",
-        b"\0",
-        "é".as_bytes(),
-        "я".as_bytes(),
-        "Я".as_bytes(),
-        "漢".as_bytes(),
-        "😀".as_bytes(),
-        "\u{212a}".as_bytes(),
-        "ß".as_bytes(),
-        b"\xff",
-        b"\xc3",
-        b"\xa9",
-        b"\xe6\xbc",
-        b"\xf0\x9f\x98",
-        b"\xed\xa0\x80",
-        b"\xc0\x80",
-        b"\xe0\x80\x80",
-        b"\xf4\x90\x80\x80",
-    ]);
-    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
 proptest! {
@@ -191,6 +109,138 @@ fn other_lines_are_the_complement() {
     let program =
         compile(&hir, &CompileOptions { lines: Lines::Others, ..CompileOptions::default() }).unwrap();
     check_kernels(&program, b"ab\nb\n\naab\nx", &[4, 5, 11], "other lines");
+}
+
+// --- programs over rows
+
+/// The byte that stands between rows.
+const SEPARATOR: u8 = 0x1e;
+
+/// The program of a pattern over rows on every kernel and the reference.
+fn check_program(pattern: &str, rows: &[Vec<u8>]) {
+    let options = CompileOptions { haystack: Haystack::Row { line_end: b'\n' }, ..options(SEPARATOR) };
+    let program = match compile(&parse(pattern), &options) {
+        Ok(program) => program,
+        Err(CompileError::WordAhead { .. }) => return,
+        Err(error) => panic!("{pattern}: {error}"),
+    };
+    let mut text = Vec::new();
+    for row in rows {
+        text.extend(row.iter().filter(|&&byte| byte != SEPARATOR));
+        text.push(SEPARATOR);
+    }
+    let expected = expected(&regex(pattern, b'\n'), &text, SEPARATOR);
+    let bits = reference::evaluate(&program, &text);
+    let slow: Vec<usize> = (0..text.len()).filter(|&at| bits[at]).collect();
+    assert_eq!(slow, expected, "reference, {pattern:?} in {:?}\n{program}", String::from_utf8_lossy(&text));
+    check_kernels(&program, &text, &expected, &format!("{pattern:?} over rows"));
+}
+
+/// The program of a pattern over rows without a byte between them, on the reference and every
+/// kernel.
+fn check_marked(pattern: &str, rows: &[Vec<u8>]) {
+    let options = CompileOptions { haystack: Haystack::MarkedRow { line_end: b'\n' }, ..options(0) };
+    let program = match compile(&parse(pattern), &options) {
+        Ok(program) => program,
+        Err(CompileError::WordAhead { .. }) => return,
+        Err(error) => panic!("{pattern}: {error}"),
+    };
+    let regex = regex(pattern, b'\n');
+    let (mut text, mut row_ends, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    for row in rows.iter().filter(|row| !row.is_empty()) {
+        text.extend_from_slice(row);
+        row_ends.resize(text.len(), false);
+        row_ends[text.len() - 1] = true;
+        if regex.is_match(row) {
+            expected.push(text.len() - 1);
+        }
+    }
+    let what = format!("{pattern:?} over marked {rows:?}\n{program}");
+    let bits = reference::evaluate_rows(&program, &text, &row_ends);
+    let slow: Vec<usize> = (0..text.len()).filter(|&at| bits[at]).collect();
+    assert_eq!(slow, expected, "reference, {what}");
+    text.resize(text.len().next_multiple_of(BLOCK_BYTES), 0);
+    row_ends.resize(text.len(), false);
+    let words = row_ends.chunks(64).map(|bits| (0..64).fold(0, |word, at| word | u64::from(bits[at]) << at));
+    let words: Vec<u64> = words.collect();
+    for kernel in kernels() {
+        let scanner = Scanner::with_kernel(&program, kernel).unwrap();
+        let (mut scan, mut found) = (scanner.scan(), Vec::new());
+        for (number, chunk) in text.chunks(CHUNK_BYTES).enumerate() {
+            let first = number * CHUNK_BYTES;
+            let output = scan.feed_rows(chunk, &words[first / 64..(first + chunk.len()) / 64]);
+            found.extend(
+                (0..chunk.len()).filter(|at| output[at / 64] >> (at % 64) & 1 == 1).map(|at| first + at),
+            );
+        }
+        assert_eq!(found, expected, "{}, {what}", kernel.name());
+    }
+}
+
+proptest! {
+    #![proptest_config(config(2000))]
+
+    #[test]
+    fn programs_over_rows_match_what_regex_matches(
+        pattern in pattern(),
+        rows in prop::collection::vec(text(), 0..6),
+    ) {
+        check_program(&pattern, &rows);
+        check_marked(&pattern, &rows);
+    }
+
+    #[test]
+    fn programs_over_long_rows_match_what_regex_matches(
+        pattern in pattern(),
+        rows in prop::collection::vec(prop_oneof![2 => text(), 1 => long_text()], 0..6),
+    ) {
+        check_marked(&pattern, &rows);
+    }
+}
+
+#[test]
+fn line_ends_in_rows_are_no_ends_of_rows() {
+    let pieces: &[&[u8]] = &[
+        b"", b"\n", b"\r", b"\r\n", b"a", b"b\n", b"\na", b"a\r", b"\n\r", b"\r\r\n", b"\0", b"\xc3", b"\xa9",
+    ];
+    let rows: Vec<Vec<u8>> =
+        pieces.iter().flat_map(|first| pieces.iter().map(move |second| [*first, *second].concat())).collect();
+    for pattern in [
+        "^a",
+        "a$",
+        r"\Aa",
+        r"a\z",
+        "(?m)^a",
+        "(?m)a$",
+        "(?mR)^a",
+        "(?mR)a$",
+        "(?mR)^$",
+        "(?m)^$",
+        "^$",
+        "(?mR)^",
+        "(?mR)$",
+        "(?mR)^\n",
+        "(?mR)\r$",
+        "(?mR)\n^",
+        "(?m)b$",
+        "(?m)b\n^",
+        "(?s)a.*b",
+        "a.*b",
+        r"\b",
+        r"\B",
+        r"\bé\b",
+        r"(?-u:\xc3)$",
+        r"^(?-u:\xa9)",
+        "é",
+        "[^a]",
+        r"\W$",
+        r"^\s*$",
+        r"\x00",
+        "a\nb?",
+    ] {
+        check_program(pattern, &rows);
+        check_marked(pattern, &rows);
+    }
 }
 
 // --- boundaries

@@ -31,6 +31,7 @@ const EXAMPLES: &[(&str, Example)] = &[
     ("matrix::Error", |_| matrix::Error::TooLarge { rows: 1, cols: 2 }.into()),
     ("measure::Error", |error| measure::Error::Io { doing: "read the counters", error }.into()),
     ("measure::Refusal", |_| measure::chase::Refusal::Busy { why: "a test runs".into() }.into()),
+    ("pattern::ColumnError", |_| pattern::column::ColumnError::NoOffsets.into()),
     ("pattern::CompileError", |_| pattern::compile::CompileError::Backwards.into()),
     ("pattern::CudaError", |_| pattern::kernel::cuda::CudaError::NoCard.into()),
     ("pattern::Error", |_| pattern::Regex::new("(").expect_err("an open group").into()),

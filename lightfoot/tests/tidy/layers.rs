@@ -146,13 +146,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "pattern",
         &[
+            "column",
             "regex/set superset",
+            "set",
             "regex/builder regex/find regex/matcher",
             "regex/expression",
             "regex/starts",
             "plan",
             "literal literal/required words",
-            "line",
+            "bits line",
             "compile kernel literal/finder reference regex/parse regex/spans words/avx2 words/avx512 words/index words/scalar",
             "lib literal/commonness program regex regex/automaton regex/captures regex/error regex/options transpose words/list words/marks words/tables",
         ],

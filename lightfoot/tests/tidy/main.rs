@@ -73,6 +73,8 @@ const UNSAFE_FILES: &[&str] = &[
     "instrument/src/target/pulse.rs",
     "instrument/src/reference/trace.rs",
     "instrument/src/target/rights.rs",
+    "pattern/benches/columns/vectorscan.rs",
+    "pattern/src/bits/kernel.rs",
     "pattern/src/kernel/avx2.rs",
     "pattern/src/kernel/avx512.rs",
     "pattern/src/kernel/cuda/compiler.rs",

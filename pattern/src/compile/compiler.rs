@@ -3,7 +3,7 @@
 
 use super::class::{self, ByteSet};
 use super::error::CompileError;
-use super::options::{CompileOptions, Lines};
+use super::options::{CompileOptions, Haystack, Lines};
 use super::utf8::{
     self, all_ranges, as_bytes, as_ranges, complement, word_ranges, ClassStreams, Ranges, Structure,
 };
@@ -59,6 +59,9 @@ impl Follow {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Markers {
     pub(super) at: Value,
+    /// Markers behind the last byte of a row, on that byte: the next byte is another row's. Empty
+    /// where a terminator stands behind each haystack.
+    pub(super) end: Value,
     pub(super) before: Side,
 }
 
@@ -110,11 +113,28 @@ impl<'o> Compiler<'o> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let structure = Structure::build(&mut self.builder);
-        let streams = utf8::classes(&mut self.builder, &structure, &wanted, self.options.terminator);
+        let same_row = self.same_row();
+        let structure = Structure::build(&mut self.builder, same_row);
+        let terminator = (!self.has_marked_rows()).then_some(self.options.terminator);
+        let streams = utf8::classes(&mut self.builder, &structure, &wanted, terminator);
         self.structure = Some(structure);
         self.unicode = wanted.into_iter().zip(streams).collect();
         self.within_limit()
+    }
+
+    /// Positions whose byte lies in one haystack with those one, two and three bytes before; all
+    /// of them where terminators keep haystacks apart.
+    fn same_row(&mut self) -> [Value; 3] {
+        if !self.has_marked_rows() {
+            return [self.builder.ones(); 3];
+        }
+        let ends = self.row_ends();
+        let one = self.builder.advance_from_start(ends);
+        let earlier = self.builder.advance(one, 1);
+        let two = self.builder.or(one, earlier);
+        let earliest = self.builder.advance(one, 2);
+        let three = self.builder.or(two, earliest);
+        [one, two, three].map(|starts| self.builder.not(starts))
     }
 
     pub(super) fn within_limit(&self) -> Result<(), CompileError> {
@@ -124,8 +144,68 @@ impl<'o> Compiler<'o> {
         Ok(())
     }
 
-    pub(super) fn everywhere(&self) -> Markers {
-        Markers { at: self.builder.ones(), before: Side::Unknown }
+    pub(super) fn everywhere(&mut self) -> Markers {
+        Markers { at: self.builder.ones(), end: self.row_ends(), before: Side::Unknown }
+    }
+
+    // --- rows without a byte between them
+
+    pub(super) fn has_marked_rows(&self) -> bool {
+        matches!(self.options.haystack, Haystack::MarkedRow { .. })
+    }
+
+    /// The last bytes of rows; empty where terminators end haystacks.
+    pub(super) fn row_ends(&mut self) -> Value {
+        match self.has_marked_rows() {
+            true => self.builder.row_ends(),
+            false => self.builder.zero(),
+        }
+    }
+
+    /// Those positions behind which a byte of the same haystack follows, or its terminator.
+    pub(super) fn within_row(&mut self, stream: Value) -> Value {
+        let ends = self.row_ends();
+        let within = self.builder.and_not(stream, ends);
+        self.within_lines.insert(within);
+        within
+    }
+
+    /// Those positions at which a row ends.
+    pub(super) fn at_row_end(&mut self, stream: Value) -> Value {
+        let ends = self.row_ends();
+        self.builder.and(stream, ends)
+    }
+
+    /// Markers behind the bytes of `members`.
+    pub(super) fn behind(&mut self, members: Value, before: Side) -> Markers {
+        let within = match self.has_marked_rows() {
+            true => self.within_row(members),
+            false => members,
+        };
+        Markers { at: self.builder.advance(within, 1), end: self.at_row_end(members), before }
+    }
+
+    /// Positions behind the bytes of `stream` in the same haystack.
+    pub(super) fn next_in_row(&mut self, stream: Value) -> Value {
+        let within = match self.has_marked_rows() {
+            true => self.within_row(stream),
+            false => stream,
+        };
+        self.builder.advance(within, 1)
+    }
+
+    /// Both sets of markers.
+    pub(super) fn either(&mut self, a: Markers, b: Markers) -> Markers {
+        let (at, end) = (self.builder.or(a.at, b.at), self.builder.or(a.end, b.end));
+        Markers { at, end, before: a.before.or(b.before) }
+    }
+
+    /// The set without the byte that ends a haystack, where there is one.
+    pub(super) fn without_terminator(&self, set: ByteSet) -> ByteSet {
+        match self.has_marked_rows() {
+            true => set,
+            false => set.without(self.options.terminator),
+        }
     }
 
     pub(super) fn is_everywhere(&self, markers: Markers) -> bool {
@@ -134,12 +214,17 @@ impl<'o> Compiler<'o> {
 
     /// The stream of a set of bytes without the terminator.
     pub(super) fn bytes(&mut self, set: ByteSet) -> Value {
-        let stream = class::stream(&mut self.builder, set.without(self.options.terminator));
+        let set = self.without_terminator(set);
+        let stream = class::stream(&mut self.builder, set);
         self.within_lines.insert(stream);
         stream
     }
 
+    /// The bytes that end haystacks, which belong to none; empty where rows are marked.
     pub(super) fn terminators(&mut self) -> Value {
+        if self.has_marked_rows() {
+            return self.builder.zero();
+        }
         class::stream(&mut self.builder, ByteSet::single(self.options.terminator))
     }
 
@@ -161,11 +246,11 @@ impl<'o> Compiler<'o> {
             HirKind::Capture(capture) => self.node(&capture.sub, markers, follow),
             HirKind::Concat(parts) => self.concatenation(parts, markers, follow),
             HirKind::Alternation(parts) => {
-                let mut union = Markers { at: self.builder.zero(), before: Side::Unknown };
+                let none = self.builder.zero();
+                let mut union = Markers { at: none, end: none, before: Side::Unknown };
                 for (number, part) in parts.iter().enumerate() {
                     let moved = self.node(part, markers, follow)?;
-                    let before = if number == 0 { moved.before } else { union.before.or(moved.before) };
-                    union = Markers { at: self.builder.or(union.at, moved.at), before };
+                    union = if number == 0 { moved } else { self.either(union, moved) };
                 }
                 Ok(union)
             }
@@ -188,24 +273,22 @@ impl<'o> Compiler<'o> {
         Ok(markers)
     }
 
-    pub(super) fn literal(&mut self, bytes: &[u8], markers: Markers) -> Markers {
-        let mut at = markers.at;
+    pub(super) fn literal(&mut self, bytes: &[u8], mut markers: Markers) -> Markers {
         for &byte in bytes {
             let class = self.bytes(ByteSet::single(byte));
-            at = self.step(at, class);
+            markers = self.step(markers.at, class, Side::Unknown);
         }
-        let before = match bytes.last() {
-            None => markers.before,
-            Some(_) => self.side_of_last(bytes),
-        };
-        Markers { at, before }
+        match bytes.last() {
+            None => markers,
+            Some(_) => Markers { before: self.side_of_last(bytes), ..markers },
+        }
     }
 
-    /// `advance(markers ∧ class)`.
-    pub(super) fn step(&mut self, markers: Value, class: Value) -> Value {
+    /// Markers moved over a byte of the class: `advance(markers ∧ class)`.
+    pub(super) fn step(&mut self, markers: Value, class: Value, before: Side) -> Markers {
         let members = self.builder.and(markers, class);
         self.note_within_lines(members, class);
-        self.builder.advance(members, 1)
+        self.behind(members, before)
     }
 
     pub(super) fn note_within_lines(&mut self, part: Value, whole: Value) {
@@ -218,12 +301,12 @@ impl<'o> Compiler<'o> {
         match as_bytes(class) {
             Some(set) => {
                 let stream = self.bytes(set);
-                Markers { at: self.step(markers.at, stream), before: self.side_of_bytes(set) }
+                self.step(markers.at, stream, self.side_of_bytes(set))
             }
             None => {
                 let ranges = as_ranges(class);
                 let streams = self.unicode[&ranges];
-                Markers { at: self.next(markers.at, &streams), before: self.side_of(&ranges) }
+                self.next(markers.at, &streams, self.side_of(&ranges))
             }
         }
     }
@@ -233,9 +316,9 @@ impl<'o> Compiler<'o> {
     }
 
     /// Markers moved over one character of the class.
-    pub(super) fn next(&mut self, markers: Value, class: &ClassStreams) -> Value {
+    pub(super) fn next(&mut self, markers: Value, class: &ClassStreams, before: Side) -> Markers {
         let members = self.members(markers, class);
-        self.builder.advance(members, 1)
+        self.behind(members, before)
     }
 
     /// Last bytes of the members that stand at markers.
@@ -266,11 +349,16 @@ impl<'o> Compiler<'o> {
 
     // --- lines
 
-    /// The terminators of lines with a marker, or of the others.
-    pub(super) fn line_ends(&mut self, markers: Value) -> Value {
-        let terminators = self.terminators();
+    /// The terminators of lines with a marker, or of the others; where rows are marked, their last
+    /// bytes.
+    pub(super) fn line_ends(&mut self, markers: Markers) -> Value {
+        let terminators = match self.has_marked_rows() {
+            true => self.row_ends(),
+            false => self.terminators(),
+        };
         let within = self.builder.not(terminators);
-        let markers = self.without_last_step(markers);
+        let at = self.without_last_step(markers.at);
+        let markers = self.builder.or(at, markers.end);
         let reached = self.builder.match_star(markers, within);
         match self.options.lines {
             Lines::Matching => self.builder.and(reached, terminators),

@@ -29,11 +29,13 @@
 //! nor other ones; `\B` and the half assertions ask for the difference ([`OtherCharacter`]).
 //!
 //! `^` holds behind a terminator, `$` at one, whatever byte that is; for both, a line is the whole
-//! text, and so for `\A` and `\z`, because each line is searched by itself.
+//! text, and so for `\A` and `\z`, because each line is searched by itself. A row of a column may
+//! hold lines ([`Haystack::Row`]): there `(?m)^` and `(?m)$` hold beside its line ends as well.
 
 use super::class::ByteSet;
 use super::compiler::{Compiler, Follow, Markers, Side, WordAssertions};
 use super::error::CompileError;
+use super::options::Haystack;
 use super::utf8::{
     all_ranges, as_bytes, as_ranges, ascii_set, complement, found_backwards, ClassStreams, Ranges,
 };
@@ -49,59 +51,106 @@ impl Compiler<'_> {
         markers: Markers,
         follow: Follow,
     ) -> Result<Markers, CompileError> {
-        let at = match look {
+        let (at, end) = match look {
             Look::Start | Look::StartLF => {
                 let starts = self.line_starts();
-                self.builder.and(markers.at, starts)
+                let starts = self.or_within_row(look, starts);
+                let end = match (look, self.line_end()) {
+                    (Look::StartLF, Some(line_ends)) => self.builder.and(markers.end, line_ends),
+                    _ => self.builder.zero(),
+                };
+                (self.builder.and(markers.at, starts), end)
             }
             Look::End | Look::EndLF => {
                 let ends = self.terminators();
-                self.builder.and(markers.at, ends)
+                let ends = self.or_within_row(look, ends);
+                (self.builder.and(markers.at, ends), markers.end)
             }
-            Look::StartCRLF | Look::EndCRLF => self.crlf(look, markers.at),
+            Look::StartCRLF | Look::EndCRLF => self.crlf(look, markers),
             look if is_unicode_word(look) => self.unicode_word_look(look, markers, follow)?,
-            look => self.ascii_word_look(look, markers.at),
+            look => self.ascii_word_look(look, markers),
         };
-        Ok(Markers { at, ..markers })
+        Ok(Markers { at, end, ..markers })
     }
 
-    /// Positions behind a terminator, and the first one.
+    /// The first bytes of haystacks.
     fn line_starts(&mut self) -> Value {
-        let terminators = self.terminators();
-        self.builder.advance_from_start(terminators)
+        let ends = match self.has_marked_rows() {
+            true => self.row_ends(),
+            false => self.terminators(),
+        };
+        self.builder.advance_from_start(ends)
+    }
+
+    /// The bytes that end lines within rows, where haystacks are rows.
+    fn line_end(&mut self) -> Option<Value> {
+        match self.options.haystack {
+            Haystack::Line => None,
+            Haystack::Row { line_end } | Haystack::MarkedRow { line_end } => {
+                Some(self.bytes(ByteSet::single(line_end)))
+            }
+        }
+    }
+
+    /// `ends`, the starts or ends of haystacks, and for `(?m)^` and `(?m)$` those of lines in rows.
+    fn or_within_row(&mut self, look: Look, ends: Value) -> Value {
+        let Some(line_ends) = self.line_end() else { return ends };
+        match look {
+            Look::StartLF => {
+                let line_starts = self.next_in_row(line_ends);
+                self.builder.or(ends, line_starts)
+            }
+            Look::EndLF => self.builder.or(ends, line_ends),
+            _ => ends,
+        }
     }
 
     /// Line ends with `\r\n`: a line ends before `\r\n`, before a lone `\r` and before a lone `\n`,
-    /// but never between the two.
-    fn crlf(&mut self, look: Look, markers: Value) -> Value {
+    /// but never between the two. Where haystacks are lines, their terminators are the `\n`; rows
+    /// hold those, and end lines besides.
+    fn crlf(&mut self, look: Look, markers: Markers) -> (Value, Value) {
         let returns = self.bytes(ByteSet::single(b'\r'));
-        let terminators = self.terminators();
-        let after_return = self.builder.advance(returns, 1);
-        let mask = if look == Look::EndCRLF {
-            let lone = self.builder.and_not(terminators, after_return);
-            self.builder.or(returns, lone)
-        } else {
-            let starts = self.line_starts();
-            let lone = self.builder.and_not(after_return, terminators);
-            self.builder.or(starts, lone)
+        let is_row = self.options.haystack != Haystack::Line;
+        let feeds = match is_row {
+            true => self.bytes(ByteSet::single(b'\n')),
+            false => self.terminators(),
         };
-        self.builder.and(markers, mask)
+        let after_return = self.next_in_row(returns);
+        if look == Look::EndCRLF {
+            let lone = self.builder.and_not(feeds, after_return);
+            let ends = self.builder.or(returns, lone);
+            let terminators = self.terminators();
+            let of_rows = if is_row { terminators } else { self.builder.zero() };
+            let ends = self.builder.or(ends, of_rows);
+            return (self.builder.and(markers.at, ends), markers.end);
+        }
+        let starts = self.line_starts();
+        let after_feed = if is_row { self.next_in_row(feeds) } else { self.builder.zero() };
+        let starts = self.builder.or(starts, after_feed);
+        let lone = self.builder.and_not(after_return, feeds);
+        let starts = self.builder.or(starts, lone);
+        let either = self.builder.or(returns, feeds);
+        (self.builder.and(markers.at, starts), self.builder.and(markers.end, either))
     }
 
-    fn ascii_word_look(&mut self, look: Look, markers: Value) -> Value {
+    fn ascii_word_look(&mut self, look: Look, markers: Markers) -> (Value, Value) {
         // Characters on both sides are single bytes: the one ahead at the marker, the one behind
-        // moved up by one.
+        // moved up by one. Behind a row's last byte nothing is ahead, and that byte is behind.
         let word = self.bytes(self.ascii_word);
-        let before = self.builder.advance(word, 1);
-        let mut union = self.builder.zero();
+        let before = self.next_in_row(word);
+        let none = self.builder.zero();
+        let (mut union, mut end) = (none, none);
         for &(left, right) in word_pairs(look) {
-            let kept = self.demand(markers, left, before);
+            let kept = self.demand(markers.at, left, before);
             let kept = self.demand(kept, right, word);
             union = self.builder.or(union, kept);
+            let kept = self.demand(markers.end, left, word);
+            let kept = self.demand(kept, right, none);
+            end = self.builder.or(end, kept);
         }
         match self.words {
-            WordAssertions::Exact => union,
-            WordAssertions::Near => self.or_beside_long(markers, union),
+            WordAssertions::Exact => (union, end),
+            WordAssertions::Near => (self.or_beside_long(markers.at, union), end),
         }
     }
 
@@ -127,33 +176,55 @@ impl Compiler<'_> {
         look: Look,
         markers: Markers,
         follow: Follow,
-    ) -> Result<Value, CompileError> {
-        let mut union = self.builder.zero();
+    ) -> Result<(Value, Value), CompileError> {
+        let none = self.builder.zero();
+        let (mut union, mut end) = (none, none);
         for &(left, right) in word_pairs(look) {
             let kept = self.demand_before(markers, left);
-            let kept = self.demand_after(look, kept, right, follow)?;
-            union = self.builder.or(union, kept);
+            let at = self.demand_after(look, kept.at, right, follow)?;
+            union = self.builder.or(union, at);
+            // Behind a row's last byte nothing is ahead, which is not of a word.
+            let kept = self.demand(kept.end, right, none);
+            end = self.builder.or(end, kept);
         }
-        Ok(union)
+        Ok((union, end))
     }
 
-    fn demand_before(&mut self, markers: Markers, demand: Demand) -> Value {
+    fn demand_before(&mut self, markers: Markers, demand: Demand) -> Markers {
         // The part of the expression before the marker may decide it.
+        let none = self.builder.zero();
         match (demand, markers.before) {
-            (Anything, _) | (Word, Side::Word) => return markers.at,
-            (NotWord | OtherCharacter, Side::NotWord) => return markers.at,
-            (Word, Side::NotWord) | (NotWord | OtherCharacter, Side::Word) => return self.builder.zero(),
+            (Anything, _) | (Word, Side::Word) => return markers,
+            (NotWord | OtherCharacter, Side::NotWord) => return markers,
+            (Word, Side::NotWord) | (NotWord | OtherCharacter, Side::Word) => {
+                return Markers { at: none, end: none, ..markers }
+            }
             _ => {}
         }
         // Otherwise the text decides: a class bit on the byte before the marker.
         let word = self.found_backwards(&self.unicode_word.clone());
-        let before = self.builder.advance(word, 1);
-        let kept = self.demand(markers.at, demand, before);
+        let before = self.next_in_row(word);
+        let mut kept = Markers {
+            at: self.demand(markers.at, demand, before),
+            end: self.demand(markers.end, demand, word),
+            ..markers
+        };
         // A byte that is no character is not of a word, but no other character either.
         if demand == OtherCharacter {
-            let valid = self.characters();
-            let before = self.builder.advance_from_start(valid);
-            return self.builder.and(kept, before);
+            let valid = self.found_backwards(&all_ranges());
+            let before = match self.has_marked_rows() {
+                true => {
+                    let (behind, starts) = (self.next_in_row(valid), self.line_starts());
+                    self.builder.or(behind, starts)
+                }
+                false => {
+                    let terminators = self.terminators();
+                    let valid = self.builder.or(valid, terminators);
+                    self.builder.advance_from_start(valid)
+                }
+            };
+            kept.at = self.builder.and(kept.at, before);
+            kept.end = self.builder.and(kept.end, valid);
         }
         kept
     }
@@ -161,15 +232,8 @@ impl Compiler<'_> {
     /// Bytes after which decoding backwards finds a member of the class.
     fn found_backwards(&mut self, ranges: &Ranges) -> Value {
         let (structure, streams) = (self.structure(), self.unicode[ranges]);
-        let ascii = ascii_set(ranges).without(self.options.terminator);
+        let ascii = self.without_terminator(ascii_set(ranges));
         found_backwards(&mut self.builder, &structure, &streams, ascii)
-    }
-
-    /// Bytes after which decoding backwards finds any character, terminators included.
-    fn characters(&mut self) -> Value {
-        let valid = self.found_backwards(&all_ranges());
-        let terminators = self.terminators();
-        self.builder.or(valid, terminators)
     }
 
     fn demand_after(
@@ -230,7 +294,10 @@ impl Compiler<'_> {
         // At most three bytes follow the first. A marker stops on a byte that does not continue the
         // character, or on its last one, unless that is the last byte of a word character.
         for _ in 0..3 {
-            let moved = self.builder.advance(going, 1);
+            // A row that ends within the character ends before a word character could.
+            let ended = self.at_row_end(going);
+            certain = self.builder.or(certain, ended);
+            let moved = self.next_in_row(going);
             let stopped = self.builder.and_not(moved, structure.middle);
             let stopped = self.builder.and_not(stopped, long_words);
             certain = self.builder.or(certain, stopped);
@@ -278,7 +345,7 @@ impl Compiler<'_> {
 
     pub(super) fn side_of_bytes(&self, set: ByteSet) -> Side {
         let ascii = ByteSet::EMPTY.with(0..=0x7F);
-        match set.without(self.options.terminator) {
+        match self.without_terminator(set) {
             set if !set.is_subset(ascii) => Side::Unknown,
             set if set.is_subset(self.ascii_word) => Side::Word,
             set if set.is_disjoint(self.ascii_word) => Side::NotWord,

@@ -15,6 +15,12 @@
 //!   class bit lies ahead on its last byte: what follows in the expression decides it, or the
 //!   marker is moved to that byte where nothing follows.
 //!
+//! **Rows without terminators.** The rows of a column lie one behind the other, and a row ends
+//! between two bytes. A stream beside the text marks the last byte of each row
+//! ([`Haystack::MarkedRow`]). No marker moves from such a byte to the next one, which is another
+//! row's: those that would are a stream of their own, on that last byte, which only assertions and
+//! the end of the expression look at. A row matches if it has a marker of either kind.
+//!
 //! **Leaves out** the preference among several matches (greed, order of alternatives) and the start
 //! of a match; an engine for spans finds both inside the marked lines. Source: Cameron et al.
 //! 2014, section 2.
@@ -30,10 +36,10 @@ mod utf8;
 mod word;
 
 pub use error::CompileError;
-pub use options::{CompileOptions, Lines};
+pub use options::{CompileOptions, Haystack, Lines};
 
 use crate::program::BitProgram;
-use compiler::{Compiler, Follow, Side, WordAssertions};
+use compiler::{Compiler, Follow, Markers, Side, WordAssertions};
 use regex_syntax::hir::Hir;
 
 /// Compiles an expression. The program marks the terminator of every line in which the `regex`
@@ -64,16 +70,47 @@ pub fn compile(hir: &Hir, options: &CompileOptions) -> Result<BitProgram, Compil
 pub fn compile_any(hirs: &[Hir], options: &CompileOptions) -> Result<BitProgram, CompileError> {
     let mut compiler = Compiler::new(options);
     compiler.declare(hirs)?;
-    let mut union = compiler.builder.zero();
+    let none = compiler.builder.zero();
+    let mut union = Markers { at: none, end: none, before: Side::Unknown };
     for hir in hirs {
         let everywhere = compiler.everywhere();
         let markers = compiler.node(hir, everywhere, Follow::END)?;
-        union = compiler.builder.or(union, markers.at);
+        union = compiler.either(union, markers);
     }
     let output = compiler.line_ends(union);
     let program = compiler.builder.finish(output);
     debug_assert_eq!(program.verify(), Ok(()));
     Ok(program)
+}
+
+/// Compiles a set of expressions to a program that keeps a stream for each: the lines in which it
+/// matches. An expression whose lines cannot be decided is replaced by `superset` of it; the answer
+/// says which are exact.
+///
+/// # Errors
+/// An expression cannot be expressed, or all together not within the limit.
+pub(crate) fn compile_set(
+    hirs: &[Hir],
+    superset: &dyn Fn(&Hir) -> Hir,
+    options: &CompileOptions,
+) -> Result<(BitProgram, Vec<bool>), CompileError> {
+    let mut compiler = Compiler::new(options);
+    compiler.declare(hirs)?;
+    let (mut kept, mut exact) = (Vec::with_capacity(hirs.len()), Vec::with_capacity(hirs.len()));
+    for hir in hirs {
+        let everywhere = compiler.everywhere();
+        let (markers, is_exact) = match compiler.node(hir, everywhere, Follow::END) {
+            Err(CompileError::WordAhead { .. }) => {
+                (compiler.node(&superset(hir), everywhere, Follow::END)?, false)
+            }
+            markers => (markers?, true),
+        };
+        kept.push(compiler.line_ends(markers));
+        exact.push(is_exact);
+    }
+    let program = compiler.builder.finish_all(kept);
+    debug_assert_eq!(program.verify(), Ok(()));
+    Ok((program, exact))
 }
 
 /// Compiles an expression for texts that are read backwards, last byte first: the program marks

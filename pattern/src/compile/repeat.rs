@@ -40,25 +40,40 @@ impl Compiler<'_> {
 
     fn repeat_bytes(&mut self, set: ByteSet, min: u32, max: Option<u32>, markers: Markers) -> Markers {
         let class = self.bytes(set);
-        let passed = self.pass(class, min, markers.at);
-        let at = match max {
-            None => self.builder.match_star(passed, class),
+        let passed = self.pass(class, min, markers);
+        let moved = match max {
+            None => self.star_of_bytes(class, passed),
             Some(max) => self.up_to(class, max.saturating_sub(min), passed),
         };
         let side = self.side_of_bytes(set);
-        Markers { at, before: side_after(markers, side, min, max) }
+        Markers { before: side_after(markers, side, min, max), ..moved }
+    }
+
+    /// Markers moved over any number of members.
+    fn star_of_bytes(&mut self, class: Value, markers: Markers) -> Markers {
+        if !self.has_marked_rows() {
+            return Markers { at: self.builder.match_star(markers.at, class), ..markers };
+        }
+        let within = self.within_row(class);
+        let at = self.builder.match_star(markers.at, within);
+        let members = self.builder.and(at, class);
+        let ended = self.at_row_end(members);
+        Markers { at, end: self.builder.or(markers.end, ended), ..markers }
     }
 
     /// Markers moved over exactly `count` members.
-    fn pass(&mut self, class: Value, count: u32, markers: Value) -> Value {
-        if count <= 1 {
-            return if count == 0 { markers } else { self.step(markers, class) };
+    fn pass(&mut self, class: Value, count: u32, markers: Markers) -> Markers {
+        match count {
+            0 => return markers,
+            1 => return self.step(markers.at, class, Side::Unknown),
+            _ => {}
         }
+        // A marker that arrives in another row stands on no run there: that would begin before it.
         let run = self.run(class, count);
-        let arrived = self.builder.advance(markers, count - 1);
-        let arrived = if self.builder.ones() == markers { markers } else { arrived };
+        let arrived = self.builder.advance(markers.at, count - 1);
+        let arrived = if self.builder.ones() == markers.at { markers.at } else { arrived };
         self.note_run(run, class);
-        self.step(arrived, run)
+        self.step(arrived, run, Side::Unknown)
     }
 
     fn note_run(&mut self, run: Value, class: Value) {
@@ -72,7 +87,11 @@ impl Compiler<'_> {
             let more = done.min(length - done);
             // Two overlapping shorter runs make a longer one: the last `done` bytes, and the `done`
             // bytes that end `more` before.
-            let earlier = self.builder.advance(run, more);
+            let earlier = match self.has_marked_rows() {
+                true => self.within_row(run),
+                false => run,
+            };
+            let earlier = self.builder.advance(earlier, more);
             run = self.builder.and(run, earlier);
             done += more;
         }
@@ -80,12 +99,12 @@ impl Compiler<'_> {
     }
 
     /// Markers moved over 0 to `count` members.
-    fn up_to(&mut self, class: Value, count: u32, markers: Value) -> Value {
+    fn up_to(&mut self, class: Value, count: u32, markers: Markers) -> Markers {
         let (mut reached, mut done) = (markers, 0);
-        while done < count && reached != self.builder.zero() {
+        while done < count && reached.at != self.builder.zero() {
             let more = if done == 0 { 1 } else { done.min(count - done) };
             let further = self.pass(class, more, reached);
-            reached = self.builder.or(reached, further);
+            reached = self.either(reached, further);
             done += more;
         }
         reached
@@ -101,41 +120,42 @@ impl Compiler<'_> {
         max: Option<u32>,
         markers: Markers,
     ) -> Result<Markers, CompileError> {
-        let mut at = markers.at;
+        let mut now = markers;
         for _ in 0..min {
-            at = self.next(at, class);
+            now = self.next(now.at, class, side);
             self.within_limit()?;
         }
-        let mut all = at;
+        let mut all = now;
         match max {
-            None => all = self.star_of_characters(class, at),
+            None => all = self.star_of_characters(class, now),
             Some(max) => {
                 for _ in min..max {
-                    at = self.next(at, class);
-                    all = self.builder.or(all, at);
+                    now = self.next(now.at, class, side);
+                    all = self.either(all, now);
                     self.within_limit()?;
                 }
             }
         }
-        Ok(Markers { at: all, before: side_after(markers, side, min, max) })
+        Ok(Markers { before: side_after(markers, side, min, max), ..all })
     }
 
     /// Markers moved over any number of members: one addition through members' last bytes, leads
     /// and middles.
-    fn star_of_characters(&mut self, class: &ClassStreams, markers: Value) -> Value {
-        if self.is_everywhere(Markers { at: markers, before: Side::Unknown }) {
-            return markers;
+    fn star_of_characters(&mut self, class: &ClassStreams, all: Markers) -> Markers {
+        if self.is_everywhere(all) {
+            return all;
         }
+        let markers = all.at;
         let structure = self.structure();
         // Where a sequence broke off, the byte here is not part of the run, but a marker may start
         // from it.
         let stranded = self.builder.and(markers, structure.expected);
         let stranded = self.builder.and(stranded, class.ascii);
-        let stranded = self.builder.advance(stranded, 1);
+        let stranded = self.next_in_row(stranded);
         let mut start = self.builder.or(markers, stranded);
         for length in 0..3 {
             let member = self.long_member(markers, class, length);
-            let passed = self.builder.advance(member, 1);
+            let passed = self.next_in_row(member);
             start = self.builder.or(start, passed);
         }
         let lead = structure.any_lead(&mut self.builder);
@@ -145,9 +165,19 @@ impl Compiler<'_> {
         for last in class.last {
             run = self.builder.or(run, last);
         }
+        let run = match self.has_marked_rows() {
+            true => self.within_row(run),
+            false => run,
+        };
         let passed = self.builder.match_star(start, run);
         let between = self.builder.and_not(passed, structure.expected);
-        self.builder.or(between, markers)
+        let at = self.builder.or(between, markers);
+        if !self.has_marked_rows() {
+            return Markers { at, ..all };
+        }
+        let members = self.members(at, class);
+        let ended = self.at_row_end(members);
+        Markers { at, end: self.builder.or(all.end, ended), ..all }
     }
 
     // --- anything else
@@ -181,7 +211,7 @@ impl Compiler<'_> {
                 let mut all = now;
                 for _ in min..max {
                     now = self.node(sub, now, inner)?;
-                    all = Markers { at: self.builder.or(all.at, now.at), before: all.before.or(now.before) };
+                    all = self.either(all, now);
                 }
                 Ok(all)
             }
@@ -204,21 +234,36 @@ impl Compiler<'_> {
         let (class, others) = split_alternatives(sub);
         let class = if class.is_empty() { None } else { Some(self.bytes(class)) };
         let start = match class {
-            Some(class) => self.builder.match_star(markers.at, class),
-            None => markers.at,
+            Some(class) => self.star_of_bytes(class, markers),
+            None => markers,
         };
         if others.is_empty() {
-            return Ok(Markers { at: start, before: Side::Unknown });
+            return Ok(Markers { before: Side::Unknown, ..start });
         }
         let mut builder = std::mem::replace(&mut self.builder, crate::program::Builder::new(0));
-        let at = builder.while_any(start, |builder, frontier| {
+        let at = builder.while_any(start.at, |builder, frontier| {
             std::mem::swap(builder, &mut self.builder);
             let result = self.star_step(&others, class, frontier, inner);
             std::mem::swap(builder, &mut self.builder);
             result
         });
         self.builder = builder;
-        Ok(Markers { at: at?, before: Side::Unknown })
+        let none = self.builder.zero();
+        let all = Markers { at: at?, end: none, before: Side::Unknown };
+        if !self.has_marked_rows() {
+            return Ok(all);
+        }
+        // Nothing goes on behind the last byte of a row: one more copy from everywhere ends there.
+        let mut end = markers.end;
+        for other in &others {
+            let moved = self.node(other, all, inner)?;
+            end = self.builder.or(end, moved.end);
+        }
+        if let Some(class) = class {
+            let ended = self.star_of_bytes(class, all).end;
+            end = self.builder.or(end, ended);
+        }
+        Ok(Markers { end, ..all })
     }
 
     fn star_step(
@@ -230,11 +275,16 @@ impl Compiler<'_> {
     ) -> Result<Value, CompileError> {
         let mut union = self.builder.zero();
         for other in others {
-            let moved = self.node(other, Markers { at: frontier, before: Side::Unknown }, inner)?;
+            let none = self.builder.zero();
+            let moved =
+                self.node(other, Markers { at: frontier, end: none, before: Side::Unknown }, inner)?;
             union = self.builder.or(union, moved.at);
         }
+        let none = self.builder.zero();
         Ok(match class {
-            Some(class) => self.builder.match_star(union, class),
+            Some(class) => {
+                self.star_of_bytes(class, Markers { at: union, end: none, before: Side::Unknown }).at
+            }
             None => union,
         })
     }

@@ -34,8 +34,10 @@ pub(super) struct Structure {
     pub(super) middle: Value,
     /// The byte before is part of a sequence that it does not end.
     pub(super) expected: Value,
-    /// Continuation bytes here, and one and two bytes before.
+    /// Continuation bytes here, and one and two bytes before in the same haystack.
     continues: [Value; 3],
+    /// Positions in one haystack with those one, two and three bytes before.
+    same_row: [Value; 3],
 }
 
 /// The streams of one class.
@@ -54,12 +56,23 @@ const LENGTHS: [&[(u32, u32)]; 3] =
 const BITS: [u32; 3] = [11, 16, 21];
 
 impl Structure {
-    pub(super) fn build(builder: &mut Builder) -> Structure {
-        let continues = [0, 1, 2].map(|delay| Self::prefix(builder, &[7], 6, delay));
-        let lead_at = |builder: &mut Builder, length: usize, delay: u8| match length {
+    pub(super) fn build(builder: &mut Builder, same_row: [Value; 3]) -> Structure {
+        let near = |builder: &mut Builder, stream: Value, delay: u8| match delay {
+            0 => stream,
+            _ => builder.and(stream, same_row[usize::from(delay) - 1]),
+        };
+        let continues = [0, 1, 2].map(|delay| {
+            let stream = Self::prefix(builder, &[7], 6, delay);
+            near(builder, stream, delay)
+        });
+        let plain_lead_at = |builder: &mut Builder, length: usize, delay: u8| match length {
             0 => Self::prefix(builder, &[7, 6], 5, delay),
             1 => Self::prefix(builder, &[7, 6, 5], 4, delay),
             _ => Self::prefix(builder, &[7, 6, 5, 4], 3, delay),
+        };
+        let lead_at = |builder: &mut Builder, length: usize, delay: u8| {
+            let stream = plain_lead_at(builder, length, delay);
+            near(builder, stream, delay)
         };
         let lead = [0, 1, 2].map(|length| lead_at(builder, length, 0));
         let at_one = [0, 1, 2].map(|length| lead_at(builder, length, 1));
@@ -80,7 +93,7 @@ impl Structure {
         let after_third = builder.and(at_three, both_before);
         let expected = builder.or(any_before, after_second);
         let expected = builder.or(expected, after_third);
-        Structure { lead, last, middle, expected, continues }
+        Structure { lead, last, middle, expected, continues, same_row }
     }
 
     /// Bytes with the given bits set and one clear, some bytes before.
@@ -117,6 +130,7 @@ pub(super) fn found_backwards(
         let mut union = builder.zero();
         for (delay, next) in [(1, Some(one)), (2, Some(two)), (3, None)] {
             let member = class::delayed(builder, ascii, delay);
+            let member = builder.and(member, structure.same_row[usize::from(delay) - 1]);
             let found = builder.and(strays, member);
             union = builder.or(union, found);
             strays = next.map_or(strays, |next| builder.and(strays, next));
@@ -127,6 +141,8 @@ pub(super) fn found_backwards(
     let one_after = builder.advance(two_or_three, 1);
     let two_after = builder.advance(class.last[0], 2);
     let two_after = builder.and(two_after, one);
+    let two_after = builder.and(two_after, structure.same_row[1]);
+    let one_after = builder.and(one_after, structure.same_row[0]);
     let after_long = builder.or(one_after, two_after);
     let after_long = builder.and(after_long, stray);
     let strays = builder.or(after_ascii[0], after_long);
@@ -138,10 +154,11 @@ pub(super) fn classes(
     builder: &mut Builder,
     structure: &Structure,
     classes: &[Ranges],
-    terminator: u8,
+    terminator: Option<u8>,
 ) -> Vec<ClassStreams> {
+    let without = |set: ByteSet| terminator.map_or(set, |terminator| set.without(terminator));
     let ascii: Vec<Value> =
-        classes.iter().map(|ranges| class::stream(builder, ascii_set(ranges).without(terminator))).collect();
+        classes.iter().map(|ranges| class::stream(builder, without(ascii_set(ranges)))).collect();
     let last = [0, 1, 2].map(|length| long_members(builder, structure, classes, length));
     let streams =
         |at: usize| ClassStreams { ascii: ascii[at], last: [last[0][at], last[1][at], last[2][at]] };

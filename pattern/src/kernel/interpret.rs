@@ -29,6 +29,10 @@ pub(super) enum Step {
         to: usize,
         word: u64,
     },
+    /// The last bytes of rows.
+    RowEnds {
+        to: usize,
+    },
     Delay {
         to: usize,
         bit: usize,
@@ -97,6 +101,7 @@ pub(crate) struct Interpreter {
     steps: Vec<Step>,
     slots: usize,
     output: usize,
+    kept: Vec<usize>,
 }
 
 /// The streams of one scan. Shapes: a chunk per slot.
@@ -152,7 +157,8 @@ impl Interpreter {
         let mut allocator = SlotAllocator { uses: &uses, slot, free: vec![], slots: 8, at: 0, loops: 0 };
         let steps = allocator.body(&program.body);
         let output = allocator.of(program.output);
-        Interpreter { steps, slots: allocator.slots, output }
+        let kept = program.kept.iter().map(|&kept| allocator.of(kept)).collect();
+        Interpreter { steps, slots: allocator.slots, output, kept }
     }
 }
 
@@ -210,6 +216,7 @@ impl SlotAllocator<'_> {
             }
             Op::Zero => Step::Fill { to: self.take(one.result), word: 0 },
             Op::Ones => Step::Fill { to: self.take(one.result), word: u64::MAX },
+            Op::RowEnds => Step::RowEnds { to: self.take(one.result) },
             Op::Basis { bit, delay } => {
                 Step::Delay { to: self.take(one.result), bit: usize::from(*bit), by: u32::from(*delay) }
             }
@@ -303,6 +310,8 @@ pub(super) struct Execution<'r> {
     basis: &'r Basis,
     arena: &'r mut Arena,
     carries: &'r mut Carries,
+    /// The output's place, which holds the last bytes of rows until it is written.
+    row_ends: &'r [u64],
     first: usize,
     words: usize,
     in_loop: bool,
@@ -310,7 +319,8 @@ pub(super) struct Execution<'r> {
 
 impl Interpreter {
     /// Computes the output's words `first..first + words` of a chunk, after those before have been
-    /// computed, into `output`.
+    /// computed, into `output`, which holds the last bytes of rows before; streams that are kept
+    /// follow it, a chunk's words apart.
     pub(crate) fn run(
         &self,
         interpret: Interpret,
@@ -321,11 +331,28 @@ impl Interpreter {
         output: &mut [u64],
     ) {
         arena.grow(self.slots);
-        let mut run =
-            Execution { basis, arena, carries, first: range.start, words: range.len(), in_loop: false };
+        let (first, words) = (range.start, range.len());
+        let mut row_ends = [0; CHUNK_WORDS];
+        row_ends[..words].copy_from_slice(&output[..words]);
+        let row_ends = &row_ends[..words];
+        let mut run = Execution { basis, arena, carries, row_ends, first, words, in_loop: false };
         interpret(&mut run, &self.steps);
-        let words = run.words;
-        output[..words].copy_from_slice(&run.stream(self.output)[..words]);
+        let Execution { basis, arena, .. } = run;
+        let stream = |slot: usize| stream_of(basis, arena, slot, first, words);
+        output[..words].copy_from_slice(stream(self.output));
+        for (number, &slot) in self.kept.iter().enumerate() {
+            let at = (number + 1) * CHUNK_WORDS;
+            output[at..at + words].copy_from_slice(stream(slot));
+        }
+    }
+}
+
+/// The words of a slot.
+#[inline(always)]
+fn stream_of<'s>(basis: &'s Basis, arena: &'s Arena, slot: usize, first: usize, words: usize) -> &'s [u64] {
+    match slot.checked_sub(8) {
+        None => &basis.stream(slot)[first..first + words],
+        Some(own) => &arena.streams[own].0[..words],
     }
 }
 
@@ -360,10 +387,14 @@ impl Execution<'_> {
 
     #[inline(always)]
     fn stream(&self, slot: usize) -> &[u64] {
-        match slot.checked_sub(8) {
-            None => &self.basis.stream(slot)[self.first..self.first + self.words],
-            Some(own) => &self.arena.streams[own].0[..self.words],
-        }
+        stream_of(self.basis, self.arena, slot, self.first, self.words)
+    }
+
+    #[inline(always)]
+    pub(super) fn copy_row_ends(&mut self, to: usize) {
+        let mut spare = self.spare();
+        spare.0[..self.words].copy_from_slice(self.row_ends);
+        self.put(to, spare);
     }
 
     /// Zips streams into `to`: into the spare memory, which then changes places with what `to` had.
@@ -478,6 +509,7 @@ impl Execution<'_> {
                 };
                 self.moved(to, bit, by, before);
             }
+            Step::RowEnds { to } => self.copy_row_ends(to),
             Step::Not { to, of } => self.zip(to, of, of, |a, _| !a),
             Step::Two { kind: Two::And, to, of: [a, b] } => self.zip(to, a, b, |a, b| a & b),
             Step::Two { kind: Two::Or, to, of: [a, b] } => self.zip(to, a, b, |a, b| a | b),

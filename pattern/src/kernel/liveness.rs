@@ -6,8 +6,8 @@
 
 use crate::program::{BitProgram, Instruction, Op, Value};
 
-/// The numbers of the instructions that read each value, ascending. The program's output is read at
-/// `u32::MAX`.
+/// The numbers of the instructions that read each value, ascending. The program's output and the
+/// streams that it keeps are read at `u32::MAX`.
 pub(crate) struct Uses(Vec<Vec<u32>>);
 
 impl Uses {
@@ -29,7 +29,12 @@ impl Uses {
         let values = program.values as usize;
         let mut walk = Walk { uses: vec![Vec::new(); values], defined: vec![0; values], at: 0 };
         walk.body(&program.body);
-        walk.uses[program.output.0 as usize].push(u32::MAX);
+        for value in program.kept.iter().chain([&program.output]) {
+            let uses = &mut walk.uses[value.0 as usize];
+            if uses.last() != Some(&u32::MAX) {
+                uses.push(u32::MAX);
+            }
+        }
         Uses(walk.uses)
     }
 

@@ -46,6 +46,7 @@ use interpret::{Arena, Carries, Interpreter};
 #[cfg(all(target_arch = "x86_64", unix))]
 use jit::Direction;
 use member::Member;
+pub(crate) use popcount::count_ones;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
@@ -151,6 +152,9 @@ impl Kernel {
 /// translating costs more than it saves before.
 const TRANSLATE_FROM_BYTES: usize = 64 << 10;
 
+/// Words of the largest vector.
+const ALIGNED_WORDS: usize = 8;
+
 /// A program on a kernel, to be run over any number of texts, by any number of threads at once.
 #[derive(Debug)]
 pub struct Scanner {
@@ -225,7 +229,10 @@ impl Scanner {
 
     /// A fresh pass over a text of about this length.
     pub fn scan_for(&self, bytes: usize) -> Scan<'_> {
-        Scan { scanner: self, engine: self.engine(bytes), ends: [0; CHUNK_WORDS], last: None }
+        // Where rows end stands in the output's place first, and is read as an aligned vector.
+        let ends = vec![0u64; (1 + self.program.kept.len()) * CHUNK_WORDS + ALIGNED_WORDS];
+        let first = ends.as_ptr().align_offset(8 * ALIGNED_WORDS).min(ALIGNED_WORDS);
+        Scan { scanner: self, engine: self.engine(bytes), ends, first, last: None }
     }
 
     /// Whether a text of `bytes` bytes, together with the texts before it, repays a translation.
@@ -360,7 +367,10 @@ enum ScanEngine<'s> {
 pub struct Scan<'s> {
     scanner: &'s Scanner,
     engine: ScanEngine<'s>,
-    ends: [u64; CHUNK_WORDS],
+    /// The output of a chunk, and behind it the streams that are kept.
+    ends: Vec<u64>,
+    /// The output's first word, which is aligned.
+    first: usize,
     /// The last byte of the pieces so far.
     last: Option<u8>,
 }
@@ -414,14 +424,58 @@ impl Scan<'_> {
         ControlFlow::Continue(())
     }
 
+    /// Feeds a chunk of rows that lie one behind the other, or a part of one that is whole blocks.
+    /// Bit `i % 64` of word `i / 64` of `row_ends` is set where byte `i` is the last one of its
+    /// row. The answer has the output's bits, which are those of rows that match where the program
+    /// was compiled for [`crate::compile::Haystack::MarkedRow`].
+    ///
+    /// # Panics
+    /// When the chunk is longer than [`CHUNK_BYTES`], its length is no multiple of [`BLOCK_BYTES`],
+    /// or `row_ends` has not a word for 64 bytes.
+    pub fn feed_rows(&mut self, chunk: &[u8], row_ends: &[u64]) -> &[u64] {
+        assert!(chunk.len() <= CHUNK_BYTES && chunk.len().is_multiple_of(BLOCK_BYTES));
+        assert_eq!(row_ends.len(), chunk.len() / 64, "a word of row ends for 64 bytes");
+        self.ends[self.first..self.first + row_ends.len()].copy_from_slice(row_ends);
+        self.chunk(chunk)
+    }
+
+    /// Feeds a whole text and ends the pass. `visit` gets, chunk by chunk, an offset into the text
+    /// and the words of each stream that the program keeps, as [`Scan::feed`] has them.
+    pub(crate) fn finish_streams(
+        mut self,
+        text: &[u8],
+        mut visit: impl FnMut(usize, &[&[u64]]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let terminator = self.scanner.program.terminator;
+        let is_open = text.last().is_some_and(|&last| last != terminator);
+        let (whole, rest) = text.split_at(text.len() / CHUNK_BYTES * CHUNK_BYTES);
+        let mut padded = [!terminator; CHUNK_BYTES + BLOCK_BYTES];
+        padded[..rest.len()].copy_from_slice(rest);
+        if is_open {
+            padded[rest.len()] = terminator;
+        }
+        let length = (rest.len() + usize::from(is_open)).next_multiple_of(BLOCK_BYTES);
+        let chunks = whole.chunks(CHUNK_BYTES).chain(padded[..length].chunks(CHUNK_BYTES));
+        for (number, chunk) in chunks.enumerate() {
+            let words = self.chunk(chunk).len();
+            let chunks = self.ends[self.first..].chunks_exact(CHUNK_WORDS);
+            let streams: Vec<&[u64]> = chunks.skip(1).map(|stream| &stream[..words]).collect();
+            visit(number * CHUNK_BYTES, &streams)?;
+        }
+        ControlFlow::Continue(())
+    }
+
     /// The line-end bits of the next chunk.
     fn chunk(&mut self, text: &[u8]) -> &[u64] {
         let words = text.len() / 64;
-        let ends = &mut self.ends[..words];
+        let ends = match self.scanner.program.kept.len() {
+            0 => &mut self.ends[self.first..self.first + words],
+            _ => &mut self.ends[self.first..],
+        };
         match &mut self.engine {
             ScanEngine::Interpreted(basis, arena, carries) => {
                 self.scanner.transposer.run(text, basis);
-                self.scanner.interpret(basis, arena, carries, ends);
+                self.scanner.interpret(basis, arena, carries, words, ends);
                 basis.forget(words);
             }
             #[cfg(all(target_arch = "x86_64", unix))]
@@ -429,20 +483,30 @@ impl Scan<'_> {
             #[cfg(not(all(target_arch = "x86_64", unix)))]
             ScanEngine::Never(_) => {}
         }
-        &self.ends[..words]
+        &self.ends[self.first..self.first + words]
     }
 }
 
 impl Scanner {
     /// Interprets a chunk, part by part where the program has loops.
-    fn interpret(&self, basis: &Basis, arena: &mut Arena, carries: &mut Carries, ends: &mut [u64]) {
-        let words = ends.len();
+    fn interpret(
+        &self,
+        basis: &Basis,
+        arena: &mut Arena,
+        carries: &mut Carries,
+        words: usize,
+        ends: &mut [u64],
+    ) {
         // Short parts where Unicode costs much, so that more of them are ASCII.
         let short = if self.for_ascii.is_some() { 32 } else { CHUNK_WORDS };
         let step = interpret::chunk_words(&self.program).min(short);
         for first in (0..words).step_by(step) {
             let range = first..words.min(first + step);
-            let part = &mut ends[range.clone()];
+            // The streams behind the output are as far behind each part of it.
+            let part = match self.program.kept.len() {
+                0 => &mut ends[range.clone()],
+                _ => &mut ends[first..],
+            };
             let before = if first == 0 { basis.history(7) } else { basis.stream(7)[first - 1] };
             let is_ascii = before == 0 && basis.stream(7)[range.clone()].iter().all(|&word| word == 0);
             let interpreter = match &self.for_ascii {

@@ -20,7 +20,7 @@ const COST: Cost = Cost { sparse_bytes: 1 << 10, patience_lines: 256 };
 const UNICODE_COST: Cost = Cost { sparse_bytes: 384, patience_lines: 4 << 10 };
 
 /// Whether a class holds characters of several bytes.
-pub(super) fn has_long_characters(hir: &Hir) -> bool {
+pub(crate) fn has_long_characters(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Class(Class::Unicode(class)) => class.maximum_len().is_some_and(|bytes| bytes > 1),
         HirKind::Repetition(repetition) => has_long_characters(&repetition.sub),
@@ -31,7 +31,7 @@ pub(super) fn has_long_characters(hir: &Hir) -> bool {
 }
 
 /// Whether a string that every match contains is likely to be found faster than streams run.
-pub(super) fn has_rare_string(hir: &Hir) -> bool {
+pub(crate) fn has_rare_string(hir: &Hir) -> bool {
     required::rarest(hir).is_some_and(|string| match has_long_characters(hir) {
         true => string.len() > 1,
         false => string.len() > 2 && required::rarest_pair(string) <= RARE_PAIR,
@@ -39,7 +39,7 @@ pub(super) fn has_rare_string(hir: &Hir) -> bool {
 }
 
 /// The costs of streams for `hir`, which a search for a string may avoid.
-pub(super) fn cost_of_streams(hir: &Hir) -> Cost {
+pub(crate) fn cost_of_streams(hir: &Hir) -> Cost {
     if has_long_characters(hir) {
         UNICODE_COST
     } else {
@@ -48,7 +48,7 @@ pub(super) fn cost_of_streams(hir: &Hir) -> Cost {
 }
 
 /// The number of letters in all literals and classes.
-pub(super) fn letters(hir: &Hir) -> usize {
+pub(crate) fn letters(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Literal(literal) => literal.0.len(),
         HirKind::Class(_) => 1,
@@ -60,7 +60,7 @@ pub(super) fn letters(hir: &Hir) -> usize {
 }
 
 /// An expression without assertions about words that matches wherever `hir` does.
-pub(super) fn without_word_boundaries(hir: &Hir) -> Hir {
+pub(crate) fn without_word_boundaries(hir: &Hir) -> Hir {
     let all = |subs: &[Hir]| subs.iter().map(without_word_boundaries).collect();
     match hir.kind() {
         HirKind::Look(look) if regex_syntax::hir::LookSet::singleton(*look).contains_word() => Hir::empty(),

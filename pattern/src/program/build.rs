@@ -148,6 +148,10 @@ impl Builder {
         self.emit(Op::Basis { bit, delay })
     }
 
+    pub(crate) fn row_ends(&mut self) -> Value {
+        self.emit(Op::RowEnds)
+    }
+
     pub(crate) fn not(&mut self, a: Value) -> Value {
         match (a, self.op(a)) {
             (ZERO, _) => ONES,
@@ -332,6 +336,12 @@ impl Builder {
         without_dead_code(self.program(output))
     }
 
+    /// The finished program that keeps these streams, of which the first is its output.
+    pub(crate) fn finish_all(self, kept: Vec<Value>) -> BitProgram {
+        let output = kept.first().copied().unwrap_or(ZERO);
+        without_dead_code(BitProgram { kept, ..self.program(output) })
+    }
+
     /// The program as it was built, including unused values.
     pub(crate) fn program(mut self, output: Value) -> BitProgram {
         let outermost = self.scopes.pop().expect("the outermost scope is never popped");
@@ -339,6 +349,7 @@ impl Builder {
         BitProgram {
             body: outermost.code,
             output,
+            kept: Vec::new(),
             values: self.ops.len() as u32,
             carries: self.carries,
             terminator: self.terminator,

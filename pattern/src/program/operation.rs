@@ -28,6 +28,8 @@ pub enum Op {
         /// How many bytes to look back, at most [`MAX_DELAY`].
         delay: u8,
     },
+    /// The last bytes of rows, which are given beside the text; empty where they are not given.
+    RowEnds,
     /// `¬a`.
     Not(Value),
     /// `a ∧ b`.
@@ -136,6 +138,8 @@ pub struct BitProgram {
     pub body: Vec<Instruction>,
     /// The stream that the program computes.
     pub output: Value,
+    /// Further streams that it computes, for sets of expressions; values of the outermost body.
+    pub kept: Vec<Value>,
     /// The number of value names in use.
     pub values: u32,
     /// For each carry, whether it starts as if a bit had come from before the text.
@@ -148,7 +152,7 @@ impl Op {
     /// Calls `visit` with every operand, except those of bodies.
     pub fn operands(&self, mut visit: impl FnMut(Value)) {
         match self {
-            Op::Zero | Op::Ones | Op::Basis { .. } => {}
+            Op::Zero | Op::Ones | Op::Basis { .. } | Op::RowEnds => {}
             Op::Not(a) => visit(*a),
             Op::And(a, b) | Op::Or(a, b) | Op::Xor(a, b) | Op::AndNot(a, b) => {
                 visit(*a);
@@ -196,6 +200,14 @@ impl BitProgram {
             body.iter().map(|one| 1 + one.op.body().map_or(0, count)).sum()
         }
         count(&self.body)
+    }
+
+    /// Whether the program reads where rows end.
+    pub(crate) fn has_row_ends(&self) -> bool {
+        fn any(body: &[Instruction]) -> bool {
+            body.iter().any(|one| one.op == Op::RowEnds || one.op.body().is_some_and(any))
+        }
+        any(&self.body)
     }
 
     /// Whether the program has delayed bases. Only Unicode classes need them.

@@ -37,7 +37,9 @@ impl fmt::Display for BitProgram {
         }
         writeln!(f)?;
         write_body(f, &self.body, 0)?;
-        writeln!(f, "return {}", self.output)
+        write!(f, "return {}", self.output)?;
+        self.kept.iter().try_for_each(|kept| write!(f, ", {kept}"))?;
+        writeln!(f)
     }
 }
 
@@ -77,6 +79,7 @@ fn write_simple(f: &mut fmt::Formatter<'_>, op: &Op) -> fmt::Result {
         Op::Ones => write!(f, "ones"),
         Op::Basis { bit, delay: 0 } => write!(f, "basis {bit}"),
         Op::Basis { bit, delay } => write!(f, "basis {bit} delay {delay}"),
+        Op::RowEnds => write!(f, "row_ends"),
         Op::Not(a) => write!(f, "not {a}"),
         Op::And(a, b) => write!(f, "and {a} {b}"),
         Op::Or(a, b) => write!(f, "or {a} {b}"),
@@ -141,15 +144,18 @@ fn parse(text: &str) -> Result<BitProgram, ParseError> {
     };
     let carries = reader.carries()?;
     let body = reader.body()?;
-    let output = match reader.next_line("`return %…`")?.as_slice() {
-        ["return", value] => reader.value(value)?,
+    let (output, kept) = match reader.next_line("`return %…`")?.as_slice() {
+        ["return", value, kept @ ..] => {
+            let output = reader.value(value)?;
+            (output, kept.iter().map(|value| reader.value(value)).collect::<Result<_, _>>()?)
+        }
         _ => return reader.refuse("expected `return %…`"),
     };
     if reader.at < reader.lines.len() {
         reader.at += 1;
         return reader.refuse("nothing may follow `return`");
     }
-    Ok(BitProgram { body, output, values: reader.values, carries, terminator })
+    Ok(BitProgram { body, output, kept, values: reader.values, carries, terminator })
 }
 
 impl<'t> Reader<'t> {
@@ -275,6 +281,7 @@ impl<'t> Reader<'t> {
             ("basis", [bit, "delay", delay]) => {
                 Op::Basis { bit: self.number(bit)?, delay: self.number(delay)? }
             }
+            ("row_ends", []) => Op::RowEnds,
             ("not", [a]) => Op::Not(self.value(a)?),
             ("and", [a, b]) => Op::And(self.value(a)?, self.value(b)?),
             ("or", [a, b]) => Op::Or(self.value(a)?, self.value(b)?),

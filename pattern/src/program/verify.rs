@@ -60,7 +60,8 @@ fn verify(program: &BitProgram) -> Result<(), Fault> {
         carried: vec![false; program.carries.len()],
     };
     checker.body(&program.body, false)?;
-    checker.used(program.output, program.output)
+    checker.used(program.output, program.output)?;
+    program.kept.iter().try_for_each(|&kept| checker.used(kept, kept))
 }
 
 fn fault(value: Value, reason: impl Into<String>) -> Result<(), Fault> {

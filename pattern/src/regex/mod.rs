@@ -26,5 +26,6 @@ pub use error::{Error, ErrorKind};
 pub use expression::Regex;
 pub use find::Matches;
 pub use options::{Boundary, Case, Options, Terminator, Unit};
+pub(crate) use set::set_pattern;
 pub use set::RegexSet;
 pub use starts::Scratch;

@@ -82,6 +82,19 @@ impl Index {
         let words = &self.words[self.buckets[bucket] as usize..self.buckets[bucket + 1] as usize];
         words.iter().any(|word| word.hash == hash && word.stands_around(list, text, at))
     }
+
+    /// Calls `hit` with the number of each word that stands around the window at `at`, and where
+    /// the word begins.
+    #[inline]
+    pub(super) fn each_at(&self, list: &List, text: &[u8], at: usize, hit: &mut impl FnMut(usize, usize)) {
+        let hash = hash(self.tables.folded(window_at(text, at)));
+        let bucket = (hash >> self.bucket_shift) as usize;
+        for word in &self.words[self.buckets[bucket] as usize..self.buckets[bucket + 1] as usize] {
+            if word.hash == hash && word.stands_around(list, text, at) {
+                hit(word.number as usize, at - word.window as usize);
+            }
+        }
+    }
 }
 
 impl Word {

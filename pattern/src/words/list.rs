@@ -22,7 +22,7 @@ pub(super) struct List {
     pub(super) words: Vec<Spelling>,
     /// Whether a letter has a third form beyond ASCII: the Kelvin sign for `k`, the long s for `s`.
     pub(super) has_long_forms: bool,
-    most: usize,
+    pub(super) most: usize,
 }
 
 impl List {

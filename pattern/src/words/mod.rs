@@ -16,6 +16,7 @@ mod index;
 mod list;
 mod marks;
 mod scalar;
+mod set;
 mod tables;
 
 use crate::line::{self, Push};
@@ -24,6 +25,7 @@ use index::Index;
 use list::List;
 use marks::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use regex_syntax::hir::Hir;
+pub(crate) use set::{spelled, Spelled, WordSet};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use tables::Tables;

@@ -12,6 +12,8 @@ mod asking;
 mod cards;
 #[path = "../drawn/mod.rs"]
 mod drawn;
+#[path = "../leaves/mod.rs"]
+mod leaves;
 mod missing;
 mod texts;
 

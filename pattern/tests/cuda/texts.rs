@@ -1,6 +1,7 @@
 //! Texts and programs: of every kind of operation, frozen, and random.
 
-use crate::drawn::{patterns, Random, LEAVES};
+use crate::drawn::Random;
+use crate::leaves::{patterns, LEAVES};
 use lightfoot_pattern::compile::{compile, CompileOptions};
 use lightfoot_pattern::program::BitProgram;
 use proptest::prelude::*;

@@ -301,6 +301,8 @@ impl Body<'_> {
         match &one.op {
             Op::Zero => self.set(to, format_args!("0ull")),
             Op::Ones => self.set(to, format_args!("~0ull")),
+            // Texts on the card have no rows: nobody gives their ends.
+            Op::RowEnds => self.set(to, format_args!("0ull")),
             Op::Basis { bit, delay: 0 } => self.set(to, format_args!("b->bit[{bit}]")),
             Op::Basis { bit, delay } => {
                 self.set(to, format_args!("lf_moved(b->bit[{bit}], e{bit}, {delay})"));

@@ -93,6 +93,10 @@ impl GpuProgram {
     /// # Panics
     /// When the program breaks a rule of [`BitProgram::verify`].
     pub fn new(cuda: &Arc<Cuda>, program: &BitProgram, reach: Reach) -> Result<GpuProgram, CudaError> {
+        if program.has_row_ends() {
+            let reason = "texts on the card have lines and no rows".to_owned();
+            return Err(CudaError::NoProgram { reason });
+        }
         let lowered = lower(program, reach, cuda.options.width, Entry::Scan);
         Ok(GpuProgram {
             scan: cuda.kernel(&lowered.source, Entry::Scan.name())?,

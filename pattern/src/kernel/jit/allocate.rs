@@ -35,7 +35,7 @@
 //!
 //! Source: L. A. Belady, A study of replacement algorithms for a virtual-storage computer, 1966.
 
-use super::encode::{Address, Code, Gpr, Operand, Target, R8, RDI};
+use super::encode::{Address, Code, Gpr, Operand, Target, R8, RDI, RDX};
 use super::registers::Registers;
 use super::transpose::stream_address;
 use crate::kernel::liveness::Uses;
@@ -65,6 +65,8 @@ enum Backing {
     Frame(u32),
     /// No memory needed: all ones.
     Ones,
+    /// The last bytes of rows: the output's place, until the output is written.
+    RowEnds,
 }
 
 /// The register and the memory of a value.
@@ -94,6 +96,9 @@ pub(super) struct RegisterAllocator<'p> {
 }
 
 const FRAME: Gpr = R8;
+
+/// The output of this block.
+const OUTPUT: Address = Address { base: RDX, bytes: 0 };
 
 impl<'p> RegisterAllocator<'p> {
     /// `frames` slots are in use already.
@@ -128,6 +133,10 @@ impl<'p> RegisterAllocator<'p> {
         self.state.locations[value.0 as usize].memory = Backing::Basis(bit);
     }
 
+    pub(super) fn set_row_ends(&mut self, value: Value) {
+        self.state.locations[value.0 as usize].memory = Backing::RowEnds;
+    }
+
     pub(super) fn set_ones(&mut self, value: Value) {
         self.state.locations[value.0 as usize].memory = Backing::Ones;
     }
@@ -160,6 +169,7 @@ impl<'p> RegisterAllocator<'p> {
             Backing::Ones => Operand::Register(self.registers.ones),
             Backing::Basis(bit) => Operand::Memory(basis_address(self.target, bit)),
             Backing::Frame(frame) => Operand::Memory(frame_address(frame)),
+            Backing::RowEnds => Operand::Memory(OUTPUT),
             Backing::None => unreachable!("{value} is nowhere"),
         }
     }
@@ -276,6 +286,7 @@ impl<'p> RegisterAllocator<'p> {
             let place = match self.state.locations[value.0 as usize].memory {
                 Backing::Basis(bit) => basis_address(self.target, bit),
                 Backing::Frame(frame) => frame_address(frame),
+                Backing::RowEnds => OUTPUT,
                 Backing::None | Backing::Ones => unreachable!("{value} was lost"),
             };
             code.load(register, Operand::Memory(place));

@@ -51,6 +51,7 @@ use super::transpose::stream_register;
 use crate::kernel::liveness::Uses;
 use crate::program::pass::with_bases_first;
 use crate::program::{BitProgram, Carry, Instruction, Op, Value};
+use crate::transpose::CHUNK_WORDS;
 
 /// `a ? b : c`.
 pub(super) const CHOICE: u8 = 0xCA;
@@ -77,6 +78,14 @@ pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target
         loops: 0,
     };
     emitter.body(&program.body);
+    // Streams that are kept follow the output, a chunk's words apart. The output is written last:
+    // its place may hold where rows end.
+    for (number, &kept) in program.kept.iter().enumerate() {
+        let register = emitter.in_register(kept);
+        let bytes = ((number + 1) * CHUNK_WORDS * 8) as i32;
+        emitter.code.store(Address { base: RDX, bytes }, register);
+        emitter.allocator.finish();
+    }
     let output = emitter.in_register(program.output);
     emitter.code.store(Address { base: RDX, bytes: 0 }, output);
     emitter.allocator.frames()
@@ -135,6 +144,7 @@ impl Emitter<'_, '_> {
             Op::Basis { bit, delay: 0 } => self.allocator.set_basis(to, *bit),
             Op::Basis { bit, delay } => self.delayed(to, *bit, *delay),
             Op::Ones => self.allocator.set_ones(to),
+            Op::RowEnds => self.allocator.set_row_ends(to),
             Op::Zero => {
                 let register = self.allocator.result(self.code, to);
                 self.code.clear(register);

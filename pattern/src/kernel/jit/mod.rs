@@ -34,7 +34,7 @@ mod transpose;
 
 use crate::program::pass::{bases, for_ascii, with_ternaries};
 use crate::program::{BitProgram, Instruction, Op};
-use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, HISTORY_WORDS};
+use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS, HISTORY_WORDS};
 use allocate::basis_address;
 use emit::{emit_program, CHOICE};
 pub(crate) use encode::Target;
@@ -64,6 +64,8 @@ pub(crate) struct Translation {
     direction: Direction,
     carries: usize,
     frames: usize,
+    kept: usize,
+    has_row_ends: bool,
     starts: Vec<bool>,
     terminator: u8,
     /// What fills the basis streams, where the code does not make them itself.
@@ -93,7 +95,18 @@ impl Translation {
         let memory = Executable::new(&code).ok()?;
         let (starts, terminator) = (program.carries.clone(), program.terminator);
         let (carries, frames) = (starts.len(), frames as usize);
-        Some(Translation { memory, target, direction, carries, frames, starts, terminator, transposer })
+        Some(Translation {
+            memory,
+            target,
+            direction,
+            carries,
+            frames,
+            kept: program.kept.len(),
+            has_row_ends: program.has_row_ends(),
+            starts,
+            terminator,
+            transposer,
+        })
     }
 
     pub(crate) fn frame(&self) -> Frame {
@@ -127,12 +140,19 @@ impl Translation {
     }
 
     /// Computes the output of a part of the text, of whole blocks; the output's first bit is the
-    /// byte that is read first.
+    /// byte that is read first. Where rows end is read from the output's place before it is
+    /// written. Streams that are kept follow the output, a chunk's words apart.
     pub(crate) fn run(&self, text: &[u8], frame: &mut Frame, output: &mut [u64]) {
-        let words = output.len();
-        assert!(text.len() == words * 64 && text.len().is_multiple_of(BLOCK_BYTES));
+        let words = text.len() / 64;
+        assert!(text.len().is_multiple_of(BLOCK_BYTES));
+        match self.kept {
+            0 => assert!(output.len() == words),
+            kept => assert!(words <= CHUNK_WORDS && output.len() >= kept * CHUNK_WORDS + words),
+        }
         assert!(frame.carries.len() > 2 * self.carries && frame.values.len() > self.frames);
-        if output.is_empty() {
+        // SSE2 reads where rows end as it reads all vectors in memory.
+        assert!(!self.has_row_ends || output.as_ptr().cast::<FrameVector>().is_aligned());
+        if words == 0 {
             return;
         }
         // With AVX2 and SSE2 the text is transposed first, and the code reads basis streams.
@@ -151,9 +171,10 @@ impl Translation {
         // basis stream, which the transposer asserts to hold that much, and one word before.
         // Streams, carries and frame are aligned to 64 bytes and the distances between their
         // vectors to 16, as SSE2 wants its operands in memory.
-        // It writes as many vectors of the output, the carries and the frame, all of which are as
-        // long as asserted. Text that it asks memory for ahead may lie anywhere, as that cannot
-        // fault. A translation exists only where the processor has the instructions.
+        // It writes as many vectors of the output and of the streams behind it, of the carries and
+        // of the frame, all of which are as long as asserted. Text that it asks memory for ahead
+        // may lie anywhere, as that cannot fault. A translation exists only where the processor has
+        // the instructions.
         unsafe {
             let entry: EntryFunction = std::mem::transmute(self.memory.entry());
             let (carries, values) = (frame.carries.as_mut_ptr(), frame.values.as_mut_ptr());

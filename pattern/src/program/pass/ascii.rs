@@ -34,8 +34,9 @@ pub fn for_ascii(program: &BitProgram) -> BitProgram {
     };
     pass.body(&program.body);
     let output = pass.map[program.output.0 as usize].0;
+    let kept = program.kept.iter().map(|kept| pass.map[kept.0 as usize].0).collect();
     let carries = program.carries.clone();
-    without_dead_code_same_carries(BitProgram { carries, ..pass.builder.program(output) })
+    without_dead_code_same_carries(BitProgram { carries, kept, ..pass.builder.program(output) })
 }
 
 impl Specialise {
@@ -71,6 +72,7 @@ impl Specialise {
                 self.builder.zero()
             }
             Op::Basis { bit, delay } => self.builder.basis(*bit, *delay),
+            Op::RowEnds => self.builder.row_ends(),
             Op::Not(a) => {
                 let a = self.get(*a);
                 self.builder.not(a)

@@ -61,10 +61,12 @@ pub fn with_ternaries(program: &BitProgram) -> BitProgram {
     let mut fuser = Fuser { uses: vec![0; values], functions: vec![None; values], bodies: 0 };
     fuser.count(&program.body);
     fuser.uses[program.output.0 as usize] += 1;
+    program.kept.iter().for_each(|kept| fuser.uses[kept.0 as usize] += 1);
     let body = fuser.body(&program.body);
     without_dead_code_same_carries(BitProgram {
         body,
         output: program.output,
+        kept: program.kept.clone(),
         values: program.values,
         carries: program.carries.clone(),
         terminator: program.terminator,

@@ -19,7 +19,7 @@ pub(crate) fn with_bases_first(program: &BitProgram) -> BitProgram {
         body.push(Instruction { result, op: Op::Basis { bit, delay: 0 } });
     }
     body.extend(renumber.body(program.body.clone()));
-    renumber.finish(body, program.output, program.terminator)
+    renumber.finish(body, program.output, &program.kept, program.terminator)
 }
 
 /// The bits whose basis streams a body reads without delay.
@@ -40,6 +40,7 @@ pub(super) fn without_dead_code_same_carries(program: BitProgram) -> BitProgram 
 fn only_live(mut program: BitProgram, carries: CarryNumbers) -> BitProgram {
     let mut live = vec![false; program.values as usize];
     live[program.output.0 as usize] = true;
+    program.kept.iter().for_each(|kept| live[kept.0 as usize] = true);
     program.body = live_part(program.body, &mut live, carries);
     program
 }
@@ -99,7 +100,7 @@ struct Renumber {
 fn renumber(program: BitProgram, keep: CarryNumbers) -> BitProgram {
     let mut renumber = Renumber::new(&program, keep);
     let body = renumber.body(program.body);
-    renumber.finish(body, program.output, program.terminator)
+    renumber.finish(body, program.output, &program.kept, program.terminator)
 }
 
 impl Renumber {
@@ -114,9 +115,10 @@ impl Renumber {
         }
     }
 
-    fn finish(self, body: Vec<Instruction>, output: Value, terminator: u8) -> BitProgram {
+    fn finish(self, body: Vec<Instruction>, output: Value, kept: &[Value], terminator: u8) -> BitProgram {
         let output = self.used(output);
-        BitProgram { body, output, values: self.next, carries: self.carries, terminator }
+        let kept = kept.iter().map(|&kept| self.used(kept)).collect();
+        BitProgram { body, output, kept, values: self.next, carries: self.carries, terminator }
     }
 
     fn body(&mut self, body: Vec<Instruction>) -> Vec<Instruction> {
@@ -185,7 +187,7 @@ impl Renumber {
                 let body = self.body(body);
                 Op::WhileAny { initial, frontier, body, next: self.used(next) }
             }
-            op @ (Op::Zero | Op::Ones | Op::Basis { .. }) => op,
+            op @ (Op::Zero | Op::Ones | Op::Basis { .. } | Op::RowEnds) => op,
         };
         Some(Instruction { result: self.defined(one.result), op })
     }

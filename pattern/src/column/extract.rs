@@ -1,0 +1,176 @@
+//! What matching rows hold: how many matches, where the first one is, a group of it, and rows with
+//! matches replaced.
+//!
+//! A scan says which rows match, and only these are searched for spans. Spans are found by tables,
+//! groups by an anchored search from the start of a known match, so that rows without a match cost
+//! the scan alone.
+
+use super::error::ColumnError;
+use super::expression::ColumnRegex;
+use super::output::StringColumn;
+use super::rows::Column;
+use regex_automata::util::captures::Captures;
+use regex_automata::util::primitives::PatternID;
+use regex_automata::{Anchored, Input};
+use std::ops::Range;
+
+/// Which matches of a row are replaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Occurrences {
+    /// The first one.
+    First,
+    /// All of them, none overlapping.
+    #[default]
+    All,
+}
+
+impl ColumnRegex {
+    /// The number of matches in each row, none overlapping; 0 for null rows.
+    ///
+    /// ```
+    /// use lightfoot_pattern::column::{Column, ColumnRegex};
+    /// let column = Column::new(b"7 of 12none", &[0, 7, 11])?;
+    /// assert_eq!(ColumnRegex::new("[0-9]+")?.match_counts(&column), [2, 0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn match_counts(&self, column: &Column<'_>) -> Vec<u32> {
+        let mut counts = vec![0; column.len()];
+        for row in self.scan(column).ones() {
+            counts[row] = self.regex.find_iter(column.bytes(row)).count() as u32;
+        }
+        counts
+    }
+
+    /// The first match of each row, in bytes from the row's start; `None` where there is none.
+    ///
+    /// ```
+    /// use lightfoot_pattern::column::{Column, ColumnRegex};
+    /// let column = Column::new(b"7 of 12none", &[0, 7, 11])?;
+    /// assert_eq!(ColumnRegex::new("[0-9]{2}")?.first_spans(&column), [Some(5..7), None]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn first_spans(&self, column: &Column<'_>) -> Vec<Option<Range<usize>>> {
+        let mut spans = vec![None; column.len()];
+        for row in self.scan(column).ones() {
+            spans[row] = self.regex.find_at(column.bytes(row), 0);
+        }
+        spans
+    }
+
+    /// The number of groups, the whole match (group 0) included.
+    pub fn groups(&self) -> usize {
+        self.regex.spans().captures_len()
+    }
+
+    /// The number of a named group.
+    pub fn group_index(&self, name: &str) -> Option<usize> {
+        self.regex.spans().group_info().to_index(PatternID::ZERO, name)
+    }
+
+    /// What a group holds in the first match of each row; group 0 is the match. A row is null where
+    /// the column's is, where nothing matches, and where the group takes no part in the match.
+    ///
+    /// ```
+    /// use lightfoot_pattern::column::{Column, ColumnRegex};
+    /// let column = Column::new(b"user=ann uid=7no user", &[0, 14, 21])?;
+    /// let regex = ColumnRegex::new(r"user=(?<name>\w+)")?;
+    /// let names = regex.extract(&column, regex.group_index("name").unwrap())?;
+    /// assert_eq!((names.row(0), names.row(1)), (Some(&b"ann"[..]), None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The expression has no such group.
+    pub fn extract(&self, column: &Column<'_>, group: usize) -> Result<StringColumn, ColumnError> {
+        let groups = self.groups();
+        if group >= groups {
+            return Err(ColumnError::NoSuchGroup { group, groups });
+        }
+        let matching = self.scan(column);
+        let mut captures = self.regex.spans().create_captures();
+        let mut out = StringColumn::with_rows(column.len(), 0);
+        for row in 0..column.len() {
+            let found = matching.get(row).then(|| column.bytes(row)).and_then(|bytes| {
+                let span = self.group(bytes, group, &mut captures)?;
+                Some(&bytes[span])
+            });
+            out.values_mut().extend_from_slice(found.unwrap_or(&[]));
+            out.end_row(found.is_some());
+        }
+        Ok(out)
+    }
+
+    /// The rows with matches replaced; rows without a match are as they were, null rows stay null.
+    /// In the replacement `$1` and `${name}` stand for groups and `$$` for a dollar sign, as in the
+    /// `regex` crate.
+    ///
+    /// ```
+    /// use lightfoot_pattern::column::{Column, ColumnRegex, Occurrences};
+    /// let column = Column::new(b"a=1, b=2c", &[0, 8, 9])?;
+    /// let swapped = ColumnRegex::new(r"(\w)=(\d)")?.replace(&column, b"$2=$1", Occurrences::All);
+    /// assert_eq!((swapped.row(0), swapped.row(1)), (Some(&b"1=a, 2=b"[..]), Some(&b"c"[..])));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn replace(&self, column: &Column<'_>, replacement: &[u8], occurrences: Occurrences) -> StringColumn {
+        let matching = self.scan(column);
+        let mut captures = self.regex.spans().create_captures();
+        let mut out = StringColumn::with_rows(column.len(), column.total_bytes());
+        for row in 0..column.len() {
+            let Some(bytes) = column.row(row) else {
+                out.end_row(false);
+                continue;
+            };
+            match matching.get(row) {
+                true => self.replace_in(bytes, replacement, occurrences, &mut captures, out.values_mut()),
+                false => out.values_mut().extend_from_slice(bytes),
+            }
+            out.end_row(true);
+        }
+        out
+    }
+
+    /// Appends a row with its matches replaced.
+    fn replace_in(
+        &self,
+        bytes: &[u8],
+        replacement: &[u8],
+        occurrences: Occurrences,
+        captures: &mut Captures,
+        out: &mut Vec<u8>,
+    ) {
+        let most = match occurrences {
+            Occurrences::First => 1,
+            Occurrences::All => usize::MAX,
+        };
+        let has_groups = replacement.contains(&b'$');
+        let mut at = 0;
+        for span in self.regex.find_iter(bytes).take(most) {
+            out.extend_from_slice(&bytes[at..span.start]);
+            at = span.end;
+            if has_groups {
+                self.groups_at(bytes, span.start, captures);
+                captures.interpolate_bytes_into(bytes, replacement, out);
+            } else {
+                out.extend_from_slice(replacement);
+            }
+        }
+        out.extend_from_slice(&bytes[at..]);
+    }
+
+    /// A group's span in the first match of a row.
+    fn group(&self, bytes: &[u8], group: usize, captures: &mut Captures) -> Option<Range<usize>> {
+        let span = self.regex.find_at(bytes, 0)?;
+        if group == 0 {
+            return Some(span);
+        }
+        self.groups_at(bytes, span.start, captures);
+        Some(captures.get_group(group)?.range())
+    }
+
+    /// The groups of the match that starts at `start`: the preferred one there is the match that an
+    /// unanchored search found.
+    fn groups_at(&self, bytes: &[u8], start: usize, captures: &mut Captures) {
+        let input = Input::new(bytes).range(start..).anchored(Anchored::Yes);
+        self.regex.spans().search_captures(&input, captures);
+    }
+}
