@@ -129,6 +129,7 @@ pub mod reference;
 pub mod regex;
 pub mod superset;
 pub mod transpose;
+pub mod vectors;
 mod words;
 
 pub use regex::{Regex, RegexBuilder, RegexSet};

@@ -18,6 +18,8 @@ mod print;
 mod printed;
 mod searcher;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 pub(super) use searcher::Direct;

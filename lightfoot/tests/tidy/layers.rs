@@ -151,10 +151,11 @@ const LAYERS: &[(&str, &[&str])] = &[
             "regex/expression",
             "regex/starts",
             "plan",
-            "literal literal/required words",
+            "literal literal/required regex/ascii words",
             "line",
             "compile kernel literal/finder reference regex/parse regex/spans words/avx2 words/avx512 words/index words/scalar",
             "lib literal/commonness program regex regex/automaton regex/captures regex/error regex/options transpose words/list words/marks words/tables",
+            "vectors",
         ],
     ),
     (

@@ -72,6 +72,7 @@ const UNSAFE_FILES: &[&str] = &[
     "instrument/src/target/pulse.rs",
     "instrument/src/reference/trace.rs",
     "instrument/src/target/rights.rs",
+    "pattern/src/kernel/ascii.rs",
     "pattern/src/kernel/avx2.rs",
     "pattern/src/kernel/avx512.rs",
     "pattern/src/kernel/cuda/compiler.rs",

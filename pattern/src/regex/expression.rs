@@ -1,5 +1,6 @@
 //! A compiled expression: finds matching lines, and places in them.
 
+use super::ascii::{end_of_ascii, end_of_others};
 use super::automaton::Automaton;
 use super::options::{Options, Unit};
 use super::spans::Spans;
@@ -24,6 +25,9 @@ pub struct Regex {
     pub(super) can_be_empty: bool,
     pub(super) hir: std::sync::Arc<regex_syntax::hir::Hir>,
     pub(super) starts: std::sync::Arc<std::sync::OnceLock<Option<Starts>>>,
+    /// The twin for lines of ASCII, if it is another expression.
+    pub(super) ascii: Option<std::sync::Arc<regex_syntax::hir::Hir>>,
+    pub(super) ascii_starts: std::sync::Arc<std::sync::OnceLock<Option<Starts>>>,
 }
 
 impl Regex {
@@ -172,7 +176,43 @@ impl Regex {
         scratch: &mut Scratch,
         mut push: impl FnMut(Range<usize>),
     ) -> Option<u64> {
-        let starts = self.starts.get_or_init(|| Starts::new(&self.hir, &self.options)).as_ref()?;
+        let any = || self.starts.get_or_init(|| Starts::new(&self.hir, &self.options)).as_ref();
+        let Some(ascii) = self.ascii_starts() else {
+            return Some(self.matches_by_starts(any()?, text, 0..text.len(), scratch, &mut push));
+        };
+        let (mut at, mut undecided) = (0, 0);
+        while at < text.len() {
+            let end = end_of_ascii(text, at, b'\n');
+            undecided += self.matches_by_starts(ascii, text, at..end, scratch, &mut push);
+            at = end;
+            if at < text.len() {
+                let others = at..end_of_others(text, at, b'\n');
+                at = others.end;
+                undecided += match any() {
+                    Some(any) => self.matches_by_starts(any, text, others, scratch, &mut push),
+                    None => self.matches_by_lines(text, others, &mut push),
+                };
+            }
+        }
+        Some(undecided)
+    }
+
+    /// What finds all matches in lines of ASCII, if they have a way of their own.
+    fn ascii_starts(&self) -> Option<&Starts> {
+        let twin = self.ascii.as_ref()?;
+        self.ascii_starts.get_or_init(|| Starts::new(twin, &self.options)).as_ref()
+    }
+
+    /// Pushes the matches in some lines; the number of places that took the general engine.
+    fn matches_by_starts(
+        &self,
+        starts: &Starts,
+        text: &[u8],
+        lines: Range<usize>,
+        scratch: &mut Scratch,
+        push: &mut impl FnMut(Range<usize>),
+    ) -> u64 {
+        let (base, text) = (lines.start, &text[lines]);
         starts.mark(text, scratch);
         let (mut at, mut undecided) = (0, 0);
         while let Some(start) = scratch.next(text.len(), at) {
@@ -185,11 +225,26 @@ impl Regex {
                 }
             };
             if let Some(end) = end {
-                push(start..end);
+                push(base + start..base + end);
             }
             at = end.unwrap_or(start + 1);
         }
-        Some(undecided)
+        undecided
+    }
+
+    /// Pushes the matches in some lines, line by line; their number.
+    fn matches_by_lines(&self, text: &[u8], lines: Range<usize>, push: &mut impl FnMut(Range<usize>)) -> u64 {
+        let (base, text) = (lines.start, &text[lines]);
+        let mut matches = 0;
+        let _ = self.matching_lines(text, |line| {
+            let content = line.start..line.start + crate::line::content(&text[line.clone()], b'\n');
+            self.matches_of_line(&text[content], |found| {
+                matches += 1;
+                push(base + line.start + found.start..base + line.start + found.end);
+            });
+            ControlFlow::Continue(())
+        });
+        matches
     }
 
     /// Where the match that starts at `start` ends, by the general engine in the rest of the line.

@@ -7,6 +7,7 @@
 //! haystack, like the `regex` crate; lines then have no meaning for engines. **Leaves out**
 //! replacement and splitting, which `regex` has.
 
+pub(crate) mod ascii;
 pub(crate) mod automaton;
 mod builder;
 mod captures;
