@@ -40,6 +40,7 @@ mod streams;
 
 use crate::kernel::cuda::{Cuda, CudaError, GpuProgram, HostText, Reach};
 use crate::kernel::popcount::count_ones;
+use crate::kernel::Scan;
 use crate::line::{self, Push};
 use crate::literal::required::Required;
 use crate::literal::Literal;
@@ -248,6 +249,12 @@ impl Plan {
         Some(self.streams()?.compiled()?.scanner.program())
     }
 
+    /// A pass of the program for any text, if it is exact.
+    pub(crate) fn scan_of_any_text(&self) -> Option<Scan<'_>> {
+        let compiled = self.streams()?.compiled()?;
+        compiled.exact.then(|| compiled.scanner.scan())
+    }
+
     fn streams(&self) -> Option<&Streams> {
         match &self.engine {
             Engine::Literal(_, streams)
@@ -384,11 +391,9 @@ impl Plan {
     ) -> ControlFlow<()> {
         lines.iter().try_for_each(|line| {
             let content = line.start + line::content(&text[line.clone()], self.terminator);
-            // Not `is_match`: where the earliest end of a match is asked for, the fastest engine
-            // for Unicode's `\b` is left out.
-            match spans.search_half(&Input::new(&text[line.start..content])) {
-                Some(_) => push(line.clone()),
-                None => ControlFlow::Continue(()),
+            match matches_content(spans, &text[line.start..content]) {
+                true => push(line.clone()),
+                false => ControlFlow::Continue(()),
             }
         })
     }
@@ -473,7 +478,7 @@ impl Plan {
                 left &= left - 1;
                 let start = *past + line::start_of(&text[*past..], end - *past, self.terminator);
                 *past = text.len().min(end + 1);
-                if compiled.exact || spans.is_match(&text[start..end]) {
+                if compiled.exact || matches_content(spans, &text[start..end]) {
                     push(start..*past)?;
                 }
             }
@@ -568,6 +573,14 @@ fn looks_back(text: &[u8], start: usize) -> bool {
     start > 0 && text.get(start).is_some_and(|byte| (0x80..0xc0).contains(byte))
 }
 
+/// Whether a line, given without its terminator, matches.
+///
+/// Not `is_match`: where the earliest end of a match is asked for, the fastest engine for Unicode's
+/// `\b` is left out.
+fn matches_content(spans: &Automaton, content: &[u8]) -> bool {
+    spans.search_half(&Input::new(content)).is_some()
+}
+
 fn matches_alone(spans: &Automaton, line: &[u8], terminator: u8) -> bool {
-    spans.search_half(&Input::new(&line[..line::content(line, terminator)])).is_some()
+    matches_content(spans, &line[..line::content(line, terminator)])
 }

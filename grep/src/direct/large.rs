@@ -13,6 +13,7 @@
 use super::piece::{line_ends, PieceContext, Sizes, LINE_BYTES};
 use super::print::{PieceSink, ThreadScratch};
 use super::searcher::{is_marked, Answer, Direct};
+use super::spread::Spread;
 use super::stream::{Nul, Stream};
 use super::turn::{lock, Turn, Turns};
 use crate::outcome::SearchOutcome;
@@ -146,7 +147,9 @@ impl Direct {
             return None;
         }
         let path = haystack.path.as_os_str().as_bytes();
-        let threads = self.threads_for(&large, on_nul);
+        // Threads would read each long line once for every range that it touches.
+        let has_long_lines = memchr::memchr(b'\n', first).is_none();
+        let threads = if has_long_lines { 1 } else { self.threads_for(&large, on_nul) };
         match self.answer {
             Answer::Count | Answer::CountMatches if threads > 1 => {
                 Some(self.count_shared(&large, threads).and_then(|count| self.say_count(path, count, out)))
@@ -204,8 +207,14 @@ impl Direct {
             }
             Ok(sum)
         };
+        let spread = Spread::default();
+        spread.take_processor();
+        let other = || {
+            spread.take_processor();
+            work()
+        };
         std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(other)).collect();
             let own = work();
             let sums = others.into_iter().filter_map(|other| other.join().ok());
             sums.chain([own]).sum()
@@ -246,7 +255,10 @@ impl Direct {
             printed.keep(buffer, lines.begin);
             turns.hand_in(number, printed);
         };
+        let spread = Spread::default();
+        spread.take_processor();
         let worker = || {
+            spread.take_processor();
             let (mut scratch, mut buffer) = (ThreadScratch::default(), Vec::new());
             while let Some((number, range)) = turns.next() {
                 work(number, range, &mut scratch, &mut buffer);

@@ -17,6 +17,7 @@ mod piece;
 mod print;
 mod printed;
 mod searcher;
+mod spread;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -96,7 +96,7 @@ impl Direct {
     }
 
     /// Whether the beginning of a long line shows that it matches.
-    fn matches_early(&self, line: &[u8]) -> bool {
+    pub(super) fn matches_early(&self, line: &[u8]) -> bool {
         let part = &line[..line.len().min(self.sizes.early)];
         if !self.query.is_plain() || !self.query.main().is_match(part) {
             return false;

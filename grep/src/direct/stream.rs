@@ -41,6 +41,25 @@ pub(super) enum Nul {
     InLines,
 }
 
+/// What a stream does with lines that are longer than a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LongLines {
+    /// It holds them whole.
+    Whole,
+    /// It stops at their beginning.
+    InParts,
+}
+
+/// What comes next in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Whole lines.
+    Piece,
+    /// The beginning of a line that is longer than a piece.
+    Long,
+    End,
+}
+
 /// A stream, and its current piece.
 pub(super) struct Stream<R> {
     from: R,
@@ -171,10 +190,15 @@ impl<R: Read> Stream<R> {
         self.buffer.resize(self.limit.max(self.buffer.len()), 0);
     }
 
-    /// Continues with the next piece; false at the end.
+    /// Continues with the next piece of whole lines; false at the end.
     fn next(&mut self) -> io::Result<bool> {
-        // `fresh` is where the bytes begin that were not searched yet: at first those that were
-        // read to recognise a byte order mark, later none.
+        Ok(self.advance(LongLines::Whole)? != Next::End)
+    }
+
+    /// Continues with the next piece.
+    fn advance(&mut self, long_lines: LongLines) -> io::Result<Next> {
+        // `fresh` is where the bytes begin whose ends of lines were not looked for yet: after a
+        // piece there are none, as the last end of a line ended it.
         let mut fresh = self.start;
         if self.whole > self.start {
             self.roll();
@@ -183,17 +207,47 @@ impl<R: Read> Stream<R> {
         loop {
             self.look_for_nul(fresh);
             if self.has_quit() {
-                return Ok(false);
+                return Ok(Next::End);
             }
             if let Some(at) = memchr::memrchr(b'\n', &self.buffer[fresh..self.filled]) {
                 self.whole = fresh + at + 1;
-                return Ok(true);
+                return Ok(Next::Piece);
             }
             fresh = self.filled;
+            if long_lines == LongLines::InParts && self.filled == self.limit && self.filled > self.start {
+                return Ok(Next::Long);
+            }
             if self.read()? == 0 {
                 self.whole = self.filled;
-                return Ok(self.filled > self.start);
+                return Ok(if self.filled > self.start { Next::Piece } else { Next::End });
             }
+        }
+    }
+
+    /// The beginning of a long line, as far as it was read.
+    fn beginning(&self) -> &[u8] {
+        &self.buffer[self.start..self.filled]
+    }
+
+    /// Hands a long line to `visit` part by part, without its terminator, and goes on behind it.
+    fn rest_of_line(&mut self, mut visit: impl FnMut(&[u8])) -> io::Result<()> {
+        visit(self.beginning());
+        loop {
+            // No byte of the buffer is needed any more.
+            self.whole = self.filled;
+            self.roll();
+            if self.read_up_to(self.limit)? == 0 {
+                return Ok(());
+            }
+            let part = self.beginning();
+            if let Some(at) = memchr::memchr(b'\n', part) {
+                visit(&part[..at]);
+                self.offset += at as u64 + 1;
+                self.start += at + 1;
+                self.whole = self.start;
+                return Ok(());
+            }
+            visit(part);
         }
     }
 
@@ -269,20 +323,37 @@ impl Direct {
     }
 
     fn any_in_stream(&self, stream: &mut Stream<impl Read>) -> io::Result<bool> {
-        while stream.next()? {
-            if self.any(stream.piece()) {
+        let mut long_lines = self.long_lines(stream);
+        loop {
+            let found = match stream.advance(long_lines)? {
+                Next::End => return Ok(false),
+                Next::Piece => self.any(stream.piece()),
+                Next::Long => match self.long_line(stream)? {
+                    Some(is_reported) => is_reported,
+                    None => {
+                        long_lines = LongLines::Whole;
+                        false
+                    }
+                },
+            };
+            if found {
                 return Ok(true);
             }
         }
-        Ok(false)
     }
 
     fn count_stream(&self, stream: &mut Stream<impl Read>) -> io::Result<u64> {
         let (mut count, mut scratch) = (0, ThreadScratch::default());
-        while stream.next()? {
-            match self.max_count {
-                None => count += self.count_piece(stream.piece(), &mut scratch),
-                Some(most) => {
+        let mut long_lines = self.long_lines(stream);
+        loop {
+            match (stream.advance(long_lines)?, self.max_count) {
+                (Next::End, _) => break,
+                (Next::Long, _) => match self.long_line(stream)? {
+                    Some(is_reported) => count += u64::from(is_reported),
+                    None => long_lines = LongLines::Whole,
+                },
+                (Next::Piece, None) => count += self.count_piece(stream.piece(), &mut scratch),
+                (Next::Piece, Some(most)) => {
                     count += self.count_up_to(stream.piece(), most - count);
                     if count == most {
                         break;
@@ -291,6 +362,29 @@ impl Direct {
             }
         }
         Ok(count)
+    }
+
+    /// Whether lines that are longer than a piece can be searched in parts: where only whether they
+    /// match is asked, and NUL bytes mean nothing.
+    fn long_lines<R>(&self, stream: &Stream<R>) -> LongLines {
+        let is_asked_for_lines = self.answer != Answer::CountMatches && self.max_count.is_none();
+        let is_text = matches!(stream.on_nul, Nul::Ignored | Nul::InLines);
+        match is_asked_for_lines && is_text && self.query.is_plain() {
+            true => LongLines::InParts,
+            false => LongLines::Whole,
+        }
+    }
+
+    /// Searches a line that is longer than a piece, and answers whether it is to be reported; `None`
+    /// if it has to be read whole.
+    fn long_line(&self, stream: &mut Stream<impl Read>) -> io::Result<Option<bool>> {
+        if self.matches_early(stream.beginning()) {
+            stream.rest_of_line(|_| ())?;
+            return Ok(Some(!self.invert));
+        }
+        let Some(mut line) = self.query.main().long_line() else { return Ok(None) };
+        stream.rest_of_line(|part| line.feed(part))?;
+        Ok(Some(line.finish() != self.invert))
     }
 
     fn print_stream(

@@ -149,6 +149,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "regex/set superset",
             "regex/builder regex/find regex/matcher",
             "regex/expression",
+            "regex/long_line",
             "regex/starts",
             "plan",
             "literal literal/required regex/ascii words",

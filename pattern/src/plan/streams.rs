@@ -218,10 +218,14 @@ impl Program {
     fn compile(&self) -> Option<CompiledStreams> {
         let options =
             CompileOptions { terminator: self.terminator, operations: MOST_OPERATIONS, ..Default::default() };
+        if self.is_loose {
+            let program = compile::compile_near(&self.hir, &options).ok()?;
+            return Some(CompiledStreams { scanner: Scanner::new(&program), exact: false });
+        }
         // A Unicode word boundary that no program can decide is left out: the program then marks a
         // superset of the lines, and the automaton confirms them.
         let (program, exact) = match compile::compile(&self.hir, &options) {
-            Ok(program) => (program, !self.is_loose),
+            Ok(program) => (program, true),
             Err(CompileError::WordAhead { .. }) => {
                 (compile::compile(&expression::without_word_boundaries(&self.hir), &options).ok()?, false)
             }

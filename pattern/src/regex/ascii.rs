@@ -12,7 +12,7 @@
 use crate::kernel::ascii::{ascii_prefix, is_ascii};
 use crate::transpose::CHUNK_BYTES;
 use regex_syntax::hir::{
-    Capture, Class, ClassBytes, ClassBytesRange, ClassUnicode, Hir, HirKind, Look, LookSet, Repetition,
+    Capture, Class, ClassBytes, ClassBytesRange, ClassUnicode, Hir, HirKind, Look, Repetition,
 };
 
 /// Bytes that are looked at together: a third of a first-level cache, so that what searches a part
@@ -33,8 +33,10 @@ const MOST_CHARACTER_BYTES: u32 = 4;
 /// With more repetitions of a character, no bound is kept.
 const MOST_BOUNDED: u32 = 60;
 
-/// An expression over bytes that matches, in every line, wherever `hir` does: any byte beyond ASCII
-/// stands for any part of a character, and assertions about words hold everywhere.
+/// An expression over bytes that matches, in every line, wherever `hir` does, if assertions about
+/// words are taken to hold beside a byte beyond ASCII, as
+/// [`compile_near`](crate::compile::compile_near) takes them. Such a byte stands for any part of a
+/// character.
 pub(crate) fn loose(hir: &Hir) -> Hir {
     match hir.kind() {
         HirKind::Empty => Hir::empty(),
@@ -43,8 +45,7 @@ pub(crate) fn loose(hir: &Hir) -> Hir {
             Hir::concat(vec![any_part(class), some_parts()])
         }
         HirKind::Class(class) => Hir::class(class.clone()),
-        HirKind::Look(look) if LookSet::singleton(*look).contains_word() => Hir::empty(),
-        HirKind::Look(look) => Hir::look(*look),
+        HirKind::Look(look) => Hir::look(ascii_look(*look)),
         HirKind::Capture(capture) => loose(&capture.sub),
         HirKind::Repetition(repetition) => {
             let (sub, max) = match without_captures(&repetition.sub).kind() {
@@ -156,13 +157,14 @@ pub(crate) fn end_of_ascii(text: &[u8], start: usize, terminator: u8) -> usize {
 /// A few lines of ASCII among them are searched as if they were not, because a change costs more:
 /// the place ends in front of some lines of ASCII.
 pub(crate) fn end_of_others(text: &[u8], start: usize, terminator: u8) -> usize {
-    let mut at = crate::line::end_of(text, start, terminator);
+    let (mut at, mut step) = (crate::line::end_of(text, start, terminator), RETURN_BYTES);
     loop {
-        let window = &text[at..text.len().min(at + RETURN_BYTES)];
-        if is_ascii(window) {
+        if is_ascii(&text[at..text.len().min(at + RETURN_BYTES)]) {
             return at;
         }
-        at = crate::line::end_of(text, at + window.len() - 1, terminator);
+        // The longer there was no ASCII, the less often it is looked for.
+        at = crate::line::end_of(text, text.len().min(at + step) - 1, terminator);
+        step = (2 * step).min(WINDOW_BYTES);
     }
 }
 
@@ -193,6 +195,8 @@ pub(crate) fn ahead(text: &[u8], terminator: u8) -> Ahead {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::{compile_near, CompileOptions};
+    use crate::kernel::Scanner;
 
     fn parse(pattern: &str) -> Hir {
         regex_syntax::ParserBuilder::new().utf8(false).build().parse(pattern).unwrap()
@@ -254,9 +258,11 @@ mod tests {
                 let config = regex_automata::meta::Config::new().utf8_empty(false);
                 regex_automata::meta::Builder::new().configure(config).build_from_hir(hir).unwrap()
             };
-            let (exact, loose) = (build(&hir), build(&loose(&hir)));
+            let exact = build(&hir);
+            let program = compile_near(&loose(&hir), &CompileOptions::default()).unwrap();
             for line in lines {
-                assert!(loose.is_match(line) || !exact.is_match(line), "{pattern} in {line}");
+                let marked = Scanner::new(&program).count_lines(line.as_bytes()) == 1;
+                assert!(marked || !exact.is_match(line) || line.is_empty(), "{pattern} in {line}");
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::ascii::{end_of_ascii, end_of_others};
 use super::automaton::Automaton;
+use super::long_line::LongLine;
 use super::options::{Options, Unit};
 use super::spans::Spans;
 use super::starts::{End, Scratch, Starts};
@@ -11,6 +12,10 @@ use std::ops::{ControlFlow, Range};
 
 /// Number of bytes that [`Regex::first_line`] searches before it sets up streams.
 const NEAR_BYTES: usize = 2 << 10;
+
+/// Shorter parts of a text that are not ASCII are searched line by line when all matches are asked
+/// for: marking starts in them costs more.
+const MARKED_BYTES: usize = 4 << 10;
 
 /// A compiled expression.
 ///
@@ -188,10 +193,13 @@ impl Regex {
             if at < text.len() {
                 let others = at..end_of_others(text, at, b'\n');
                 at = others.end;
-                undecided += match any() {
-                    Some(any) => self.matches_by_starts(any, text, others, scratch, &mut push),
+                match any().filter(|_| others.len() >= MARKED_BYTES) {
+                    Some(any) => {
+                        undecided += self.matches_by_starts(any, text, others, scratch, &mut push);
+                    }
+                    // A few lines are searched as the caller would search them.
                     None => self.matches_by_lines(text, others, &mut push),
-                };
+                }
             }
         }
         Some(undecided)
@@ -232,19 +240,16 @@ impl Regex {
         undecided
     }
 
-    /// Pushes the matches in some lines, line by line; their number.
-    fn matches_by_lines(&self, text: &[u8], lines: Range<usize>, push: &mut impl FnMut(Range<usize>)) -> u64 {
+    /// Pushes the matches in some lines, line by line.
+    fn matches_by_lines(&self, text: &[u8], lines: Range<usize>, push: &mut impl FnMut(Range<usize>)) {
         let (base, text) = (lines.start, &text[lines]);
-        let mut matches = 0;
         let _ = self.matching_lines(text, |line| {
             let content = line.start..line.start + crate::line::content(&text[line.clone()], b'\n');
             self.matches_of_line(&text[content], |found| {
-                matches += 1;
                 push(base + line.start + found.start..base + line.start + found.end);
             });
             ControlFlow::Continue(())
         });
-        matches
     }
 
     /// Where the match that starts at `start` ends, by the general engine in the rest of the line.
@@ -275,6 +280,21 @@ impl Regex {
             at = found.end + 1;
         }
         None
+    }
+
+    /// The search of one line that comes in pieces; `None` if the expression has no exact program.
+    /// The empty line is none, as the empty text has no line.
+    ///
+    /// ```
+    /// let regex = lightfoot_pattern::Regex::new("a.*z")?;
+    /// let mut line = regex.long_line().expect("this pattern has a program");
+    /// line.feed(b"from a");
+    /// line.feed(b" to z");
+    /// assert!(line.finish());
+    /// # Ok::<(), lightfoot_pattern::regex::Error>(())
+    /// ```
+    pub fn long_line(&self) -> Option<LongLine<'_>> {
+        self.plan.scan_of_any_text().map(LongLine::new)
     }
 
     /// Whether an empty string can be a match.
