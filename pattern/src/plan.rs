@@ -35,6 +35,7 @@
 //!    know what the other saw.
 //! 3. Candidates (`exact` is false) are confirmed one by one; nothing is ever approximated.
 
+mod by_automaton;
 mod expression;
 mod streams;
 
@@ -48,13 +49,13 @@ use crate::program::BitProgram;
 use crate::regex::automaton::Automaton;
 use crate::regex::options::{Options, Terminator, Unit};
 use crate::words::Words;
+use by_automaton::{automaton, matches_content, records};
 use expression::{cost_of_streams, has_rare_string, letters};
-use regex_automata::Input;
 use regex_syntax::hir::{Hir, HirKind};
 use std::fmt::Write;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use streams::{CompiledStreams, Searched, Streams};
+use streams::{CompiledStreams, Searched, Streams, Sure};
 
 /// Shorter texts go through the automaton: setting up streams costs more.
 const STREAM_BYTES: usize = 4 << 10;
@@ -300,17 +301,45 @@ impl Plan {
         let Some(streams) = self.streams_for(text) else { return self.count_pushed(spans, text) };
         let mut count = 0;
         let _ = streams.search(text, |searched| {
-            match searched {
-                Searched::Marks(compiled, _, words) if compiled.exact => count += count_ones(words),
-                searched => {
-                    return self.lines_of(spans, text, searched, &mut 0, &mut |_| {
-                        count += 1;
-                        ControlFlow::Continue(())
-                    })
+            count += match searched {
+                Searched::Marks(_, words, Sure::All) => count_ones(words),
+                Searched::Marks(offset, words, sure) => {
+                    self.confirmed_marks(spans, text, offset, words, sure)
                 }
-            }
+                Searched::Lines(place) => {
+                    let mut lines = 0;
+                    let _ = automaton(spans, &text[place], self.terminator, &mut |_| {
+                        lines += 1;
+                        ControlFlow::Continue(())
+                    });
+                    lines
+                }
+            };
             ControlFlow::Continue(())
         });
+        count
+    }
+
+    /// The number of marked lines that match.
+    fn confirmed_marks(
+        &self,
+        spans: &Automaton,
+        text: &[u8],
+        offset: usize,
+        words: &[u64],
+        sure: Sure<'_>,
+    ) -> u64 {
+        let mut count = 0;
+        for (at, &word) in words.iter().enumerate() {
+            let mut unsure = word & sure.unsure(at);
+            count += u64::from((word & !unsure).count_ones());
+            while unsure != 0 {
+                let end = offset + 64 * at + unsure.trailing_zeros() as usize;
+                unsure &= unsure - 1;
+                let start = line::start_of(text, end, self.terminator);
+                count += u64::from(matches_content(spans, &text[start..end]));
+            }
+        }
         count
     }
 
@@ -460,8 +489,8 @@ impl Plan {
         past: &mut usize,
         push: &mut Push<'_>,
     ) -> ControlFlow<()> {
-        let (compiled, offset, words) = match searched {
-            Searched::Marks(compiled, offset, words) => (compiled, offset, words),
+        let (offset, words, sure) = match searched {
+            Searched::Marks(offset, words, sure) => (offset, words, sure),
             Searched::Lines(place) => {
                 let base = place.start;
                 return automaton(spans, &text[place], self.terminator, &mut |line| {
@@ -470,15 +499,16 @@ impl Plan {
             }
         };
         for (at, &word) in words.iter().enumerate() {
-            let mut left = word;
+            let (mut left, unsure) = (word, sure.unsure(at));
             while left != 0 {
                 // The program marks the ends of lines; their starts are looked for where they are
                 // needed.
+                let bit = left & left.wrapping_neg();
                 let end = offset + 64 * at + left.trailing_zeros() as usize;
-                left &= left - 1;
+                left ^= bit;
                 let start = *past + line::start_of(&text[*past..], end - *past, self.terminator);
                 *past = text.len().min(end + 1);
-                if compiled.exact || matches_content(spans, &text[start..end]) {
+                if bit & unsure == 0 || matches_content(spans, &text[start..end]) {
                     push(start..*past)?;
                 }
             }
@@ -532,55 +562,4 @@ fn confirmed(
         });
         line.map_or(ControlFlow::Continue(()), |line| push(line.clone()))
     })
-}
-
-fn records(spans: &Automaton, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<()> {
-    for record in line::each(text, terminator) {
-        let content = line::content(&text[record.clone()], terminator);
-        if spans.is_match(&text[record.start..record.start + content]) {
-            push(record)?;
-        }
-    }
-    ControlFlow::Continue(())
-}
-
-fn automaton(spans: &Automaton, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<()> {
-    let mut at = 0;
-    while at < text.len() {
-        let input = Input::new(text).span(at..text.len()).earliest(true);
-        // The end of some match is enough: it lies in the line that matches, and the search goes on
-        // behind that line.
-        let Some(half) = spans.search_half(&input) else { break };
-        // An empty match behind the last terminator lies in no line.
-        if half.offset() == text.len() && text.last() == Some(&terminator) {
-            break;
-        }
-        let end = line::end_of(text, half.offset(), terminator);
-        let start = at + line::start_of(&text[at..], half.offset() - at, terminator);
-        at = end;
-        if !looks_back(text, start) || matches_alone(spans, &text[start..end], terminator) {
-            push(start..end)?;
-        }
-    }
-    ControlFlow::Continue(())
-}
-
-/// Whether an assertion in the line at `start` may have looked behind its beginning: the
-/// automaton's reads the character before a stray continuation byte (80 to BF) from up to three
-/// bytes before it, and takes the terminator for it. Alone, such a line begins with what is no
-/// character.
-fn looks_back(text: &[u8], start: usize) -> bool {
-    start > 0 && text.get(start).is_some_and(|byte| (0x80..0xc0).contains(byte))
-}
-
-/// Whether a line, given without its terminator, matches.
-///
-/// Not `is_match`: where the earliest end of a match is asked for, the fastest engine for Unicode's
-/// `\b` is left out.
-fn matches_content(spans: &Automaton, content: &[u8]) -> bool {
-    spans.search_half(&Input::new(content)).is_some()
-}
-
-fn matches_alone(spans: &Automaton, line: &[u8], terminator: u8) -> bool {
-    matches_content(spans, &line[..line::content(line, terminator)])
 }

@@ -135,7 +135,7 @@ mod tests {
         assert!(out == expected);
         assert!(printed.stretches.len() == 2 && printed.bytes.len() < long / 4, "long lines are not copied");
         let (mut owned, mut again) = (text.clone(), Vec::new());
-        printed.keep(&mut owned);
+        printed.keep(&mut owned, 0);
         assert!(owned.is_empty());
         printed.write(&owned, &mut again).unwrap();
         assert!(again == expected);

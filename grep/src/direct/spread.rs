@@ -1,10 +1,10 @@
 //! Spreads the threads of a short search over the processors.
 //!
 //! A search of a hundred megabytes takes some milliseconds. A system may start a thread on the
-//! processor of the one that started it, and move it only at its next tick: then two threads take as
-//! long as one, which was seen in half of all runs on a virtual machine with two processors. So a
-//! thread that finds itself where another one runs asks for a processor of its own, once, and may be
-//! moved anywhere afterwards. **Leaves out** everything about caches and nodes; where the system
+//! processor of the one that started it, and move it only at its next tick: then two threads take
+//! as long as one, which was seen in half of all runs on a virtual machine with two processors. So
+//! a thread that finds itself where another one runs asks for a processor of its own, once, and may
+//! be moved anywhere afterwards. **Leaves out** everything about caches and nodes; where the system
 //! refuses, threads stay where they are.
 
 use super::turn::lock;

@@ -375,8 +375,8 @@ impl Direct {
         }
     }
 
-    /// Searches a line that is longer than a piece, and answers whether it is to be reported; `None`
-    /// if it has to be read whole.
+    /// Searches a line that is longer than a piece, and answers whether it is to be reported;
+    /// `None` if it has to be read whole.
     fn long_line(&self, stream: &mut Stream<impl Read>) -> io::Result<Option<bool>> {
         if self.matches_early(stream.beginning()) {
             stream.rest_of_line(|_| ())?;

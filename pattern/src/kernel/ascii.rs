@@ -14,7 +14,9 @@ pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
 
 /// The number of bytes in front of the first one that is not ASCII.
 pub(crate) fn ascii_prefix(bytes: &[u8]) -> usize {
-    let start = whole_groups(bytes);
+    let group = whole_groups(bytes);
+    let vectors = bytes[group..].as_chunks::<64>().0.iter().take_while(|vector| vector.is_ascii()).count();
+    let start = group + 64 * vectors;
     start + bytes[start..].iter().position(|byte| !byte.is_ascii()).unwrap_or(bytes.len() - start)
 }
 

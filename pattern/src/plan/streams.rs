@@ -1,26 +1,26 @@
-//! The bit-stream programs of a pattern: one for any text, and one for lines of ASCII.
+//! The bit-stream programs of a pattern: one for any text, and small ones of bytes.
 //!
-//! **Problem.** Of the two programs the second is far cheaper, and most lines are for it, but which
-//! lines those are is known only while a text is read.
+//! **Problem.** The program for any text has hundreds of operations where classes are Unicode's.
+//! Nearly all lines would be decided by a program of bytes, but which lines those are is known only
+//! while a text is read.
 //!
-//! **Idea.** A pass goes through the text by windows that fit the first-level cache. As long as
-//! they are ASCII, the twin's program ([`crate::regex::ascii`]) continues over them. Where a window
-//! is not, the lines before it end the pass, and the program for any text takes over at the start
-//! of a line. A line is searched by itself, so nothing is handed over. A text that has no other
-//! characters never needs the large program, and no program is compiled before it is needed.
-//!
-//! For other lines there is a third, small program: the loose one marks candidates, which an
-//! automaton confirms. It is left for the program for any text where candidates are many, and tried
-//! again some parts later.
+//! **Idea.** A program of bytes ([`crate::regex::ascii`]) runs over the whole text without a stop.
+//! A line is searched by itself, so what it marks in a line of ASCII is right, whatever the lines
+//! around it hold. A chunk of ASCII needs no second look. In other chunks the lines with other
+//! characters are found, and those that the program marked, or all of them where the program says
+//! nothing about such lines, are decided by the automaton. Where they are many, the lines from
+//! there on are left to the loose program and to the one for any text. No program is compiled
+//! before it is needed, and most texts never need the large one.
 
 use super::{expression, MOST_LETTERS, MOST_OPERATIONS, STREAM_BYTES};
 use crate::compile::{self, CompileError, CompileOptions};
-use crate::kernel::ascii::is_ascii;
+use crate::kernel::ascii::{ascii_prefix, is_ascii};
 use crate::kernel::popcount::count_ones;
 use crate::kernel::Scanner;
 use crate::line;
-use crate::regex::ascii::{ahead, end_of_others, loose, twin, Ahead, WINDOW_BYTES};
+use crate::regex::ascii::{end_of_others, is_exact_on_ascii, loose, twin, WINDOW_BYTES};
 use crate::regex::options::Options;
+use crate::transpose::{BLOCK_BYTES, CHUNK_WORDS};
 use regex_syntax::hir::Hir;
 use std::fmt::Write;
 use std::ops::{ControlFlow, Range};
@@ -31,13 +31,19 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     any: Program,
-    /// The program for lines of ASCII, if it is another one.
+    /// The program that is exact on lines of ASCII, if it is another one: the loose one where that
+    /// is exact on them, or else the twin's.
     ascii: Option<Program>,
     /// The program that finds candidates among other lines.
     loose: Option<Program>,
+    /// Whether those two are the same.
+    is_one: bool,
     /// Parts whose candidates are still taken for many.
     dense_parts: Arc<AtomicU32>,
 }
+
+/// Words of a block; the last chunk of a text may be longer by one block.
+const BLOCK_WORDS: usize = BLOCK_BYTES / 64;
 
 /// Candidates are many if there are more than one in this many bytes, as confirming one costs as
 /// much as the program for any text takes for them.
@@ -63,16 +69,38 @@ struct Program {
 #[derive(Debug)]
 pub(super) struct CompiledStreams {
     pub(super) scanner: Scanner,
-    /// Whether the program marks exactly the matching lines; else it marks candidates.
+    /// Whether the program marks exactly the matching lines, those of ASCII if it is one of bytes;
+    /// else it marks candidates.
     pub(super) exact: bool,
 }
 
-/// What a part of a text is searched with.
+/// What is known about a part of a text.
 pub(super) enum Searched<'s> {
-    /// By a program, whose marks have these offsets in the text.
-    Marks(&'s CompiledStreams, usize, &'s [u64]),
+    /// A program marked the ends of lines from this offset on.
+    Marks(usize, &'s [u64], Sure<'s>),
     /// There is no program for the lines in this place.
     Lines(Range<usize>),
+}
+
+/// Which of the marked lines match.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Sure<'s> {
+    All,
+    None,
+    /// All but these.
+    But(&'s [u64]),
+}
+
+impl Sure<'_> {
+    /// The bits of a word that are not sure.
+    #[inline]
+    pub(super) fn unsure(self, word: usize) -> u64 {
+        match self {
+            Sure::All => 0,
+            Sure::None => u64::MAX,
+            Sure::But(unsure) => unsure[word],
+        }
+    }
 }
 
 impl Streams {
@@ -87,11 +115,16 @@ impl Streams {
         let terminator = options.terminator.byte();
         let program =
             |hir: Hir| Program { hir: Arc::new(hir), terminator, is_loose: false, compiled: Arc::default() };
-        let loose = |hir: &Hir| Program { is_loose: true, ..program(loose(hir)) };
+        let twin = twin(hir);
+        let loose = twin.as_ref().map(|_| Program { is_loose: true, ..program(loose(hir)) });
         (expression::letters(hir) <= MOST_LETTERS).then(|| Streams {
             any: program(hir.clone()),
-            loose: twin(hir).map(|_| loose(hir)),
-            ascii: twin(hir).map(program),
+            ascii: match is_exact_on_ascii(hir) {
+                true => loose.clone(),
+                false => twin.map(program),
+            },
+            loose,
+            is_one: is_exact_on_ascii(hir),
             dense_parts: Arc::default(),
         })
     }
@@ -134,20 +167,68 @@ impl Streams {
         text: &[u8],
         mut visit: impl FnMut(Searched<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let Some(ascii) = &self.ascii else { return whole(&self.any, text, 0..text.len(), &mut visit) };
+        let Some(ascii) = self.ascii.as_ref().and_then(Program::compiled) else {
+            return whole(&self.any, text, 0..text.len(), &mut visit);
+        };
         let mut at = 0;
         while at < text.len() {
-            let end = ascii_lines(ascii, text, at, &mut visit)?;
-            at = match end > at {
-                true => end,
-                false => {
-                    let end = end_of_others(text, at, self.any.terminator);
-                    self.other_lines(text, at..end, &mut visit)?;
-                    end
-                }
-            };
+            // Where candidates of the one small program are known to be many, it is not tried.
+            if !(self.is_one && self.dense_parts.load(Relaxed) > 0) {
+                at = self.lines_by_bytes(ascii, text, at, &mut visit)?;
+            }
+            if at < text.len() {
+                let far = line::end_of(text, text.len().min(at + WINDOW_BYTES) - 1, self.any.terminator);
+                let end = far.max(end_of_others(text, at, self.any.terminator));
+                self.other_lines(text, at..end, &mut visit)?;
+                at = end;
+            }
         }
         ControlFlow::Continue(())
+    }
+
+    /// Searches the lines from `start` on with the program of bytes. Answers where lines with other
+    /// characters, which it does not decide, are many: the start of a line, or the end of the text.
+    fn lines_by_bytes(
+        &self,
+        ascii: &CompiledStreams,
+        text: &[u8],
+        start: usize,
+        visit: &mut impl FnMut(Searched<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<(), usize> {
+        let mut others = OtherLines { terminator: self.any.terminator, ..OtherLines::default() };
+        let (mut unsure_lines, mut left) = (0, None);
+        let found = ascii.scanner.scan_for(text.len() - start).finish(&text[start..], |offset, words| {
+            let offset = start + offset;
+            if !others.find(text, offset, words.len()) {
+                return visit(Searched::Marks(offset, words, Sure::All));
+            }
+            // The loose program marks candidates among these lines, the twin's nothing that counts.
+            let unsure = &mut others.ends[..words.len()];
+            let mut marks = [0; CHUNK_WORDS + BLOCK_WORDS];
+            let marks = &mut marks[..words.len()];
+            for ((unsure, mark), word) in unsure.iter_mut().zip(&mut *marks).zip(words) {
+                *unsure &= if self.is_one { *word } else { u64::MAX };
+                *mark = word | *unsure;
+            }
+            unsure_lines += count_ones(unsure) as usize;
+            if unsure_lines > SLACK_CANDIDATES + (offset - start) / SPARSE_BYTES {
+                left = Some(start + line::start_of(&text[start..], offset - start, self.any.terminator));
+                return ControlFlow::Break(());
+            }
+            visit(Searched::Marks(offset, marks, Sure::But(unsure)))
+        });
+        match left {
+            Some(left) => {
+                if self.is_one {
+                    self.dense_parts.store(DENSE_PARTS, Relaxed);
+                }
+                ControlFlow::Continue(left)
+            }
+            None => {
+                found?;
+                ControlFlow::Continue(text.len())
+            }
+        }
     }
 
     /// Searches lines that are not ASCII.
@@ -176,7 +257,7 @@ impl Streams {
                 left = Some(line::start_of(part, offset, self.any.terminator));
                 return ControlFlow::Break(());
             }
-            visit(Searched::Marks(loose, place.start + offset, words))
+            visit(Searched::Marks(place.start + offset, words, Sure::None))
         });
         match left {
             None => found,
@@ -220,7 +301,7 @@ impl Program {
             CompileOptions { terminator: self.terminator, operations: MOST_OPERATIONS, ..Default::default() };
         if self.is_loose {
             let program = compile::compile_near(&self.hir, &options).ok()?;
-            return Some(CompiledStreams { scanner: Scanner::new(&program), exact: false });
+            return Some(CompiledStreams { scanner: Scanner::new(&program), exact: true });
         }
         // A Unicode word boundary that no program can decide is left out: the program then marks a
         // superset of the lines, and the automaton confirms them.
@@ -244,42 +325,64 @@ fn whole(
 ) -> ControlFlow<()> {
     let Some(compiled) = program.compiled() else { return visit(Searched::Lines(place)) };
     let part = &text[place.clone()];
+    let sure = if compiled.exact { Sure::All } else { Sure::None };
     compiled
         .scanner
         .scan_for(part.len())
-        .finish(part, |offset, words| visit(Searched::Marks(compiled, place.start + offset, words)))
+        .finish(part, |offset, words| visit(Searched::Marks(place.start + offset, words, sure)))
 }
 
-/// Searches the lines of ASCII from `start` on, and answers where they end.
-fn ascii_lines(
-    program: &Program,
-    text: &[u8],
-    start: usize,
-    visit: &mut impl FnMut(Searched<'_>) -> ControlFlow<()>,
-) -> ControlFlow<(), usize> {
-    // Without a program for them, lines of ASCII are searched as others are.
-    let Some(compiled) = program.compiled() else { return ControlFlow::Continue(start) };
-    let (mut at, mut scan) = (start, None);
-    loop {
-        let base = at;
-        let mut marks = |offset: usize, words: &[u64]| visit(Searched::Marks(compiled, base + offset, words));
-        let (end, is_last) = match ahead(&text[at..], program.terminator) {
-            Ahead::Window => (at + WINDOW_BYTES, false),
-            Ahead::Rest => (text.len(), true),
-            Ahead::Lines(bytes) => (at + bytes, true),
-            // The line that reaches up to here goes on with other characters. Its end has not been
-            // seen, so nothing was said about it.
-            Ahead::None => {
-                let before = line::start_of(&text[start..], at - start, program.terminator);
-                return ControlFlow::Continue(start + before);
-            }
-        };
-        let mut own = scan.take().unwrap_or_else(|| compiled.scanner.scan_for(text.len() - start));
-        if is_last {
-            own.finish(&text[at..end], &mut marks)?;
-            return ControlFlow::Continue(end);
+/// Finds the lines that hold other characters than ASCII, chunk by chunk.
+#[derive(Debug)]
+struct OtherLines {
+    terminator: u8,
+    /// Whether the line that reaches into the next chunk holds some.
+    is_open: bool,
+    /// The ends of such lines in the current chunk.
+    ends: [u64; CHUNK_WORDS + BLOCK_WORDS],
+}
+
+impl Default for OtherLines {
+    fn default() -> OtherLines {
+        OtherLines { terminator: b'\n', is_open: false, ends: [0; CHUNK_WORDS + BLOCK_WORDS] }
+    }
+}
+
+impl OtherLines {
+    /// Looks through the chunk of `words` words at `offset`; whether any such line is in it.
+    fn find(&mut self, text: &[u8], offset: usize, words: usize) -> bool {
+        let chunk = &text[offset.min(text.len())..text.len().min(offset + 64 * words)];
+        let first = ascii_prefix(chunk);
+        if first == chunk.len() && !self.is_open {
+            return false;
         }
-        own.feed(&text[at..end], &mut marks)?;
-        (at, scan) = (end, Some(own));
+        self.ends[..words].fill(0);
+        let mut at = if self.is_open { 0 } else { first };
+        loop {
+            // Somewhere before `at`, or there, is a character of this line that is not ASCII.
+            let end = match memchr::memchr(self.terminator, &chunk[at..]) {
+                Some(end) => at + end,
+                // The last line may have no terminator; then its end is marked behind the text.
+                None if offset + chunk.len() == text.len() => chunk.len(),
+                None => {
+                    self.is_open = true;
+                    return true;
+                }
+            };
+            self.is_open = false;
+            if let Some(word) = self.ends[..words].get_mut(end / 64) {
+                *word |= 1 << (end % 64);
+            } else {
+                // The end stands in one more chunk, alone.
+                self.is_open = true;
+                return true;
+            }
+            let next = (end + 1).min(chunk.len());
+            let rest = ascii_prefix(&chunk[next..]);
+            if next + rest == chunk.len() {
+                return true;
+            }
+            at = next + rest;
+        }
     }
 }

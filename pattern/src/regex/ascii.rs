@@ -63,6 +63,20 @@ pub(crate) fn loose(hir: &Hir) -> Hir {
     }
 }
 
+/// Whether [`loose`] is exact on lines of ASCII: it is unless a character is counted, as a
+/// character may have as many bytes as some characters together.
+pub(crate) fn is_exact_on_ascii(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Repetition(repetition) => match without_captures(&repetition.sub).kind() {
+            HirKind::Class(Class::Unicode(class)) if !class.is_ascii() => repetition.max.is_none(),
+            _ => is_exact_on_ascii(&repetition.sub),
+        },
+        HirKind::Capture(capture) => is_exact_on_ascii(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().all(is_exact_on_ascii),
+        _ => true,
+    }
+}
+
 fn without_captures(hir: &Hir) -> &Hir {
     match hir.kind() {
         HirKind::Capture(capture) => without_captures(&capture.sub),

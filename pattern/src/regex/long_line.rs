@@ -1,7 +1,8 @@
 //! One line that is searched while it comes, piece by piece, so that nobody has to hold it whole.
 //!
 //! A program's carries are all that it knows of the text before, so a line of any length takes the
-//! memory of a chunk. **Leaves out** where in the line a match is: the program marks the line's end.
+//! memory of a chunk. **Leaves out** where in the line a match is: the program marks the line's
+//! end.
 
 use crate::kernel::Scan;
 use crate::transpose::CHUNK_BYTES;
