@@ -250,9 +250,9 @@ impl Plan {
         Some(self.streams()?.compiled()?.scanner.program())
     }
 
-    /// A pass of the program for any text, if it is exact.
+    /// A pass of the program for any text, if it is exact and not much slower than the others.
     pub(crate) fn scan_of_any_text(&self) -> Option<Scan<'_>> {
-        let compiled = self.streams()?.compiled()?;
+        let compiled = self.streams()?.quick_for_any_text()?;
         compiled.exact.then(|| compiled.scanner.scan())
     }
 

@@ -134,6 +134,17 @@ impl Streams {
         self.any.compiled()
     }
 
+    /// The program for any text, unless that of the twin is faster by a multiple: it counts bytes
+    /// where this one counts characters, and has an addition where this one has a loop.
+    pub(super) fn quick_for_any_text(&self) -> Option<&CompiledStreams> {
+        if self.ascii.is_some() && !self.is_one {
+            return None;
+        }
+        let is_quick =
+            |compiled: &&CompiledStreams| self.ascii.is_none() || !compiled.scanner.program().has_loops();
+        self.compiled().filter(is_quick)
+    }
+
     /// The program for any text, if it is compiled already.
     pub(super) fn compiled_before(&self, text: &[u8]) -> Option<&CompiledStreams> {
         self.program_for(text).compiled.get()?.as_ref()
@@ -195,25 +206,30 @@ impl Streams {
         start: usize,
         visit: &mut impl FnMut(Searched<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<(), usize> {
-        let mut others = OtherLines { terminator: self.any.terminator, ..OtherLines::default() };
+        let terminator = self.any.terminator;
+        let mut others = OtherLines { terminator, ..OtherLines::default() };
         let (mut unsure_lines, mut left) = (0, None);
         let found = ascii.scanner.scan_for(text.len() - start).finish(&text[start..], |offset, words| {
             let offset = start + offset;
-            if !others.find(text, offset, words.len()) {
+            // The loose program marks candidates among lines with other characters, the twin's
+            // nothing that counts.
+            let is_any = match self.is_one {
+                true => others.find_marked(&text[start..], offset - start, words),
+                false => others.find(text, offset, words.len()),
+            };
+            if !is_any {
                 return visit(Searched::Marks(offset, words, Sure::All));
             }
-            // The loose program marks candidates among these lines, the twin's nothing that counts.
-            let unsure = &mut others.ends[..words.len()];
-            let mut marks = [0; CHUNK_WORDS + BLOCK_WORDS];
-            let marks = &mut marks[..words.len()];
-            for ((unsure, mark), word) in unsure.iter_mut().zip(&mut *marks).zip(words) {
-                *unsure &= if self.is_one { *word } else { u64::MAX };
-                *mark = word | *unsure;
-            }
+            let unsure = &others.ends[..words.len()];
             unsure_lines += count_ones(unsure) as usize;
             if unsure_lines > SLACK_CANDIDATES + (offset - start) / SPARSE_BYTES {
-                left = Some(start + line::start_of(&text[start..], offset - start, self.any.terminator));
+                left = Some(start + line::start_of(&text[start..], offset - start, terminator));
                 return ControlFlow::Break(());
+            }
+            let mut marks = [0; CHUNK_WORDS + BLOCK_WORDS];
+            let marks = &mut marks[..words.len()];
+            for ((mark, unsure), word) in marks.iter_mut().zip(unsure).zip(words) {
+                *mark = word | unsure;
             }
             visit(Searched::Marks(offset, marks, Sure::But(unsure)))
         });
@@ -349,6 +365,37 @@ impl Default for OtherLines {
 }
 
 impl OtherLines {
+    /// Looks through the lines whose ends are marked in the chunk at `offset`; whether any of them
+    /// holds other characters. Cost: nothing where nothing is marked.
+    fn find_marked(&mut self, text: &[u8], offset: usize, words: &[u64]) -> bool {
+        let mut is_any = false;
+        let mut past = 0;
+        self.ends[..words.len()].fill(0);
+        let chunk_is_ascii =
+            || is_ascii(&text[offset.min(text.len())..text.len().min(offset + 64 * words.len())]);
+        let mut within_chunk = None;
+        for (at, &word) in words.iter().enumerate() {
+            let mut left = word;
+            while left != 0 {
+                let bit = left & left.wrapping_neg();
+                let end = offset + 64 * at + left.trailing_zeros() as usize;
+                left ^= bit;
+                let start = past + line::start_of(&text[past..], end - past, self.terminator);
+                past = text.len().min(end + 1);
+                // Of the lines that lie within the chunk, most need no look of their own.
+                let is_sure = start >= offset && *within_chunk.get_or_insert_with(chunk_is_ascii);
+                if !is_sure && !is_ascii(&text[start..end]) {
+                    self.ends[at] |= bit;
+                    is_any = true;
+                }
+                if is_sure {
+                    return is_any;
+                }
+            }
+        }
+        is_any
+    }
+
     /// Looks through the chunk of `words` words at `offset`; whether any such line is in it.
     fn find(&mut self, text: &[u8], offset: usize, words: usize) -> bool {
         let chunk = &text[offset.min(text.len())..text.len().min(offset + 64 * words)];

@@ -282,7 +282,8 @@ impl Regex {
         None
     }
 
-    /// The search of one line that comes in pieces; `None` if the expression has no exact program.
+    /// The search of one line that comes in pieces; `None` if the expression has no exact program,
+    /// or only a slow one.
     /// The empty line is none, as the empty text has no line.
     ///
     /// ```

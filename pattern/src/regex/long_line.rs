@@ -68,7 +68,10 @@ mod tests {
                 let regex = Regex::new(pattern).unwrap();
                 let expected = !line.is_empty() && regex.is_match(line.as_bytes());
                 for bytes in [1, 7, 4095, 4096, 4097, 20_000] {
-                    let Some(mut long) = regex.long_line() else { panic!("{pattern} has a program") };
+                    let Some(mut long) = regex.long_line() else {
+                        assert!(pattern.contains('{'), "{pattern} counts characters");
+                        continue;
+                    };
                     line.as_bytes().chunks(bytes).for_each(|piece| long.feed(piece));
                     assert_eq!(long.finish(), expected, "{pattern} by {bytes}");
                 }
