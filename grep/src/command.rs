@@ -52,6 +52,7 @@ fn run(program: Program, words: &[OsString]) -> Result<u8> {
         print(&generated(kind, program))?;
         return Ok(0);
     }
+    pattern::vectors::requested()?;
     let settings = Settings::new(arguments)?;
     let matched = match settings.arguments.mode {
         Mode::Search(_) => search::run(&settings)?,

@@ -105,10 +105,16 @@ const STATUSES: &[Entry] = &[
 ];
 
 /// Variables that only this command reads.
-pub(super) const ENVIRONMENT: &[Entry] = &[(
-    "LIGHTFOOT_GREP_CONFIG_PATH, RIPGREP_CONFIG_PATH",
-    "A file of options, one word a line; the first that is set counts.",
-)];
+pub(super) const ENVIRONMENT: &[Entry] = &[
+    (
+        "LIGHTFOOT_GREP_CONFIG_PATH, RIPGREP_CONFIG_PATH",
+        "A file of options, one word a line; the first that is set counts.",
+    ),
+    (
+        pattern::vectors::VARIABLE,
+        "The widest vector instructions that engines may use, for reports and tests: avx512, avx2, sse2, or portable.",
+    ),
+];
 
 /// The help from which the manual page and completions are written. `words` are the program and the
 /// words before the options.

@@ -45,3 +45,39 @@ fn help_version_manual_and_completions_have_its_name() {
         assert!(!script.contains("opcode-mix") && !script.contains("@NAME@"), "{shell}: {script}");
     }
 }
+
+#[test]
+fn a_link_called_rg_answers_to_that_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("rg");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_lightfoot-grep"), &link).unwrap();
+    std::fs::write(folder.path().join("a"), "one\ntwo\n").unwrap();
+    let run = |words: &[&str]| Command::new(&link).args(words).current_dir(folder.path()).output().unwrap();
+    assert_eq!(text(&run(&["-n", "t.o", "a"])), "2:two\n");
+    assert!(String::from_utf8_lossy(&run(&["("]).stderr).starts_with("rg: "));
+    assert!(text(&run(&["--help"])).contains("usage: rg [OPTIONS] PATTERN"));
+    assert!(text(&run(&["--generate", "complete-bash"])).contains("rg"));
+    assert!(text(&run(&["--generate", "man"])).starts_with(".TH RG 1 "));
+}
+
+#[test]
+fn the_widest_instructions_can_be_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = "sing\nnothing of it\n".repeat(9000);
+    std::fs::write(folder.path().join("a"), &lines).unwrap();
+    let run = |vectors: &str, words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lightfoot-grep"));
+        command.args(words).current_dir(folder.path()).env_clear().env("LIGHTFOOT_VECTORS", vectors);
+        command.stdin(std::process::Stdio::null()).output().unwrap()
+    };
+    for vectors in ["avx512", "avx2", "sse2", "portable", ""] {
+        assert_eq!(text(&run(vectors, &["-c", r"\b[a-z]{4}\b", "a"])), "9000\n", "{vectors}");
+        assert_eq!(text(&run(vectors, &["-c", "sing|song|zing", "a"])), "9000\n", "{vectors}");
+    }
+    let explained = text(&run("portable", &["--explain", "[a-z]+ing"]));
+    assert!(explained.contains("kernel: portable"), "{explained}");
+    let wrong = run("mmx", &["a"]);
+    let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(said.contains("LIGHTFOOT_VECTORS=mmx") && said.contains("avx512, avx2, sse2"), "{said}");
+    assert_eq!(wrong.status.code(), Some(2));
+}

@@ -134,6 +134,7 @@ pub mod regex;
 mod set;
 pub mod superset;
 pub mod transpose;
+pub mod vectors;
 mod words;
 
 pub use regex::{Regex, RegexBuilder, RegexSet};

@@ -23,6 +23,7 @@
 //!
 //! ```text
 //! shorter than STREAM_BYTES ────────────────────────────▶ automaton, line after line
+//! lines of ASCII, where the pattern has other characters ▶ the program of its ASCII twin
 //! the string of `literal`, `required` is dense from here ▶ streams for the rest of the text
 //! enough lines to confirm ──────────────────────────────▶ a program, compiled when first needed
 //! ```
@@ -34,11 +35,13 @@
 //!    know what the other saw.
 //! 3. Candidates (`exact` is false) are confirmed one by one; nothing is ever approximated.
 
+mod by_automaton;
 pub(crate) mod expression;
+mod streams;
 
-use crate::compile::{self, CompileError, CompileOptions};
 use crate::kernel::cuda::{Cuda, CudaError, GpuProgram, HostText, Reach};
-use crate::kernel::Scanner;
+use crate::kernel::popcount::count_ones;
+use crate::kernel::Scan;
 use crate::line::{self, Push};
 use crate::literal::required::Required;
 use crate::literal::Literal;
@@ -46,15 +49,19 @@ use crate::program::BitProgram;
 use crate::regex::automaton::Automaton;
 use crate::regex::options::{Options, Terminator, Unit};
 use crate::words::Words;
-use expression::{cost_of_streams, has_long_characters, has_rare_string, letters, without_word_boundaries};
-use regex_automata::Input;
+use by_automaton::{automaton, matches_content, records};
+use expression::{cost_of_streams, has_rare_string, letters};
 use regex_syntax::hir::{Hir, HirKind};
 use std::fmt::Write;
 use std::ops::{ControlFlow, Range};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use streams::{CompiledStreams, Searched, Streams, Sure};
 
 /// Shorter texts go through the automaton: setting up streams costs more.
 const STREAM_BYTES: usize = 4 << 10;
+
+/// Shorter texts go through the automaton where the twin for ASCII would do, too.
+const SHORT_STREAM_BYTES: usize = 128;
 
 /// The most operations of a program. Most of a large one are for characters beyond ASCII and are
 /// skipped where there are none.
@@ -243,6 +250,12 @@ impl Plan {
         Some(self.streams()?.compiled()?.scanner.program())
     }
 
+    /// A pass of the program for any text, if it is exact and not much slower than the others.
+    pub(crate) fn scan_of_any_text(&self) -> Option<Scan<'_>> {
+        let compiled = self.streams()?.quick_for_any_text()?;
+        compiled.exact.then(|| compiled.scanner.scan())
+    }
+
     fn streams(&self) -> Option<&Streams> {
         match &self.engine {
             Engine::Literal(_, streams)
@@ -260,6 +273,7 @@ impl Plan {
                 let (count, at) = literal.count(text, self.terminator);
                 count + if at < text.len() { self.count_streams(spans, &text[at..]) } else { 0 }
             }
+            Engine::Required(_, streams) if streams.outruns_required(text) => self.count_streams(spans, text),
             Engine::Required(required, _) => {
                 let mut count = 0;
                 let at = self.lines_by_required(required, spans, text, &mut |_| {
@@ -284,10 +298,49 @@ impl Plan {
     }
 
     fn count_streams(&self, spans: &Automaton, text: &[u8]) -> u64 {
-        match self.compiled(text) {
-            Some(compiled) if compiled.exact => compiled.scanner.count_lines(text),
-            _ => self.count_pushed(spans, text),
+        let Some(streams) = self.streams_for(text) else { return self.count_pushed(spans, text) };
+        let mut count = 0;
+        let _ = streams.search(text, |searched| {
+            count += match searched {
+                Searched::Marks(_, words, Sure::All) => count_ones(words),
+                Searched::Marks(offset, words, sure) => {
+                    self.confirmed_marks(spans, text, offset, words, sure)
+                }
+                Searched::Lines(place) => {
+                    let mut lines = 0;
+                    let _ = automaton(spans, &text[place], self.terminator, &mut |_| {
+                        lines += 1;
+                        ControlFlow::Continue(())
+                    });
+                    lines
+                }
+            };
+            ControlFlow::Continue(())
+        });
+        count
+    }
+
+    /// The number of marked lines that match.
+    fn confirmed_marks(
+        &self,
+        spans: &Automaton,
+        text: &[u8],
+        offset: usize,
+        words: &[u64],
+        sure: Sure<'_>,
+    ) -> u64 {
+        let mut count = 0;
+        for (at, &word) in words.iter().enumerate() {
+            let mut unsure = word & sure.unsure(at);
+            count += u64::from((word & !unsure).count_ones());
+            while unsure != 0 {
+                let end = offset + 64 * at + unsure.trailing_zeros() as usize;
+                unsure &= unsure - 1;
+                let start = line::start_of(text, end, self.terminator);
+                count += u64::from(matches_content(spans, &text[start..end]));
+            }
         }
+        count
     }
 
     fn count_pushed(&self, spans: &Automaton, text: &[u8]) -> u64 {
@@ -312,6 +365,9 @@ impl Plan {
             Engine::Literal(literal, _) => {
                 let at = literal.lines(text, self.terminator, push)?;
                 self.rest_by_streams(spans, text, at, push)
+            }
+            Engine::Required(_, streams) if streams.outruns_required(text) => {
+                self.lines_by_streams(spans, text, push)
             }
             Engine::Required(required, _) => {
                 let at = self.lines_by_required(required, spans, text, push)?;
@@ -343,33 +399,44 @@ impl Plan {
         // Lines with the string come in groups. Large groups are copied side by side and confirmed
         // by a program in one go, small ones by the automaton, line by line.
         let mut copies = Vec::new();
-        let mut confirm = |lines: &[Range<usize>], push: &mut Push<'_>| match self.confirming(required, lines)
-        {
-            Some(scanner) => confirmed(scanner, text, lines, &mut copies, push),
-            None => lines.iter().try_for_each(|line| {
-                let content = line.start + line::content(&text[line.clone()], self.terminator);
-                // Not `is_match`: where the earliest end of a match is asked for, the fastest
-                // engine for Unicode's `\b` is left out.
-                match spans.search_half(&Input::new(&text[line.start..content])) {
-                    Some(_) => push(line.clone()),
-                    None => ControlFlow::Continue(()),
-                }
-            }),
+        let mut confirm = |lines: &[Range<usize>], push: &mut Push<'_>| {
+            copies.clear();
+            lines.iter().for_each(|line| copies.extend_from_slice(&text[line.clone()]));
+            let Some(compiled) = self.confirming(required, lines.len(), &copies) else {
+                return self.confirmed_singly(spans, text, lines, push);
+            };
+            confirmed(compiled, lines, &copies, push)
         };
         required.lines(text, self.terminator, &mut confirm, push)
     }
 
-    /// The program that confirms these lines, where that is faster than the automaton.
-    fn confirming(&self, required: &Required, lines: &[Range<usize>]) -> Option<&Scanner> {
+    /// Pushes those of some lines that the automaton finds to match.
+    fn confirmed_singly(
+        &self,
+        spans: &Automaton,
+        text: &[u8],
+        lines: &[Range<usize>],
+        push: &mut Push<'_>,
+    ) -> ControlFlow<()> {
+        lines.iter().try_for_each(|line| {
+            let content = line.start + line::content(&text[line.clone()], self.terminator);
+            match matches_content(spans, &text[line.start..content]) {
+                true => push(line.clone()),
+                false => ControlFlow::Continue(()),
+            }
+        })
+    }
+
+    /// The program that confirms lines, of which these are copies, where that is faster than the
+    /// automaton.
+    fn confirming(&self, required: &Required, lines: usize, copies: &[u8]) -> Option<&CompiledStreams> {
         // A program is compiled after enough lines were confirmed to repay it, and used once it is
         // there.
-        let compiled = match required.repays_program(lines.len()) {
-            true => self.streams()?.compiled(),
-            false => self.streams()?.compiled.get()?.as_ref(),
+        let compiled = match required.repays_program(lines) {
+            true => self.streams()?.compiled_for(copies),
+            false => self.streams()?.compiled_before(copies),
         };
-        compiled
-            .filter(|compiled| compiled.exact && lines.len() >= FEW_LINES)
-            .map(|compiled| &compiled.scanner)
+        compiled.filter(|compiled| compiled.exact && lines >= FEW_LINES)
     }
 
     /// The lines from `at` on, the start of a line or the end of the text.
@@ -399,29 +466,54 @@ impl Plan {
         }
     }
 
-    /// The program, where the text is large enough for it and there is one.
-    fn compiled(&self, text: &[u8]) -> Option<&CompiledStreams> {
-        if text.len() < self.small_bytes {
-            return None;
-        }
-        self.streams()?.compiled()
+    /// The streams, where the text is large enough for them.
+    fn streams_for(&self, text: &[u8]) -> Option<&Streams> {
+        let streams = self.streams()?;
+        (text.len() >= self.small_bytes || streams.suits_short(text)).then_some(streams)
     }
 
     fn lines_by_streams(&self, spans: &Automaton, text: &[u8], push: &mut Push<'_>) -> ControlFlow<()> {
-        let Some(compiled) = self.compiled(text) else {
+        let Some(streams) = self.streams_for(text) else {
             return automaton(spans, text, self.terminator, push);
         };
-        // The program marks the ends of lines; their starts are looked for where they are needed.
         let mut past = 0;
-        compiled.scanner.for_each_line_end(text, |end| {
-            let start = past + line::start_of(&text[past..], end - past, self.terminator);
-            past = text.len().min(end + 1);
-            let content = &text[start..end];
-            if compiled.exact || spans.is_match(content) {
-                push(start..past)?;
+        streams.search(text, |searched| self.lines_of(spans, text, searched, &mut past, push))
+    }
+
+    /// Pushes the lines of a part of a text; `past` is the end of the last line before.
+    fn lines_of(
+        &self,
+        spans: &Automaton,
+        text: &[u8],
+        searched: Searched<'_>,
+        past: &mut usize,
+        push: &mut Push<'_>,
+    ) -> ControlFlow<()> {
+        let (offset, words, sure) = match searched {
+            Searched::Marks(offset, words, sure) => (offset, words, sure),
+            Searched::Lines(place) => {
+                let base = place.start;
+                return automaton(spans, &text[place], self.terminator, &mut |line| {
+                    push(base + line.start..base + line.end)
+                });
             }
-            ControlFlow::Continue(())
-        })
+        };
+        for (at, &word) in words.iter().enumerate() {
+            let (mut left, unsure) = (word, sure.unsure(at));
+            while left != 0 {
+                // The program marks the ends of lines; their starts are looked for where they are
+                // needed.
+                let bit = left & left.wrapping_neg();
+                let end = offset + 64 * at + left.trailing_zeros() as usize;
+                left ^= bit;
+                let start = *past + line::start_of(&text[*past..], end - *past, self.terminator);
+                *past = text.len().min(end + 1);
+                if bit & unsure == 0 || matches_content(spans, &text[start..end]) {
+                    push(start..*past)?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
     }
 }
 
@@ -451,87 +543,17 @@ pub(crate) fn for_card(hir: &Hir, options: &Options) -> Result<GpuProgram, CudaE
     }
 }
 
-/// A bit-stream program that is compiled when it is needed first.
-#[derive(Clone, Debug)]
-struct Streams {
-    hir: Arc<Hir>,
-    terminator: u8,
-    compiled: Arc<OnceLock<Option<CompiledStreams>>>,
-}
-
-/// A program on a kernel.
-#[derive(Debug)]
-struct CompiledStreams {
-    scanner: Scanner,
-    /// Whether the program marks exactly the matching lines; else it marks candidates.
-    exact: bool,
-}
-
-impl Streams {
-    /// Streams for a pattern whose program is likely to be small enough.
-    fn new(hir: &Hir, options: &Options) -> Option<Streams> {
-        // A character class behind half a character: left to the automaton, which decides such
-        // cases byte by byte.
-        if !hir.properties().is_utf8() && has_long_characters(hir) {
-            return None;
-        }
-        // Alternations of hundreds of words have as many operations as letters: not even tried.
-        let terminator = options.terminator.byte();
-        let compiled = Arc::new(OnceLock::new());
-        (letters(hir) <= MOST_LETTERS).then(|| Streams { hir: Arc::new(hir.clone()), terminator, compiled })
-    }
-
-    fn compiled(&self) -> Option<&CompiledStreams> {
-        self.compiled.get_or_init(|| self.compile()).as_ref()
-    }
-
-    fn compile(&self) -> Option<CompiledStreams> {
-        let options =
-            CompileOptions { terminator: self.terminator, operations: MOST_OPERATIONS, ..Default::default() };
-        // A Unicode word boundary that no program can decide is left out: the program then marks a
-        // superset of the lines, and the automaton confirms them.
-        let (program, exact) = match compile::compile(&self.hir, &options) {
-            Ok(program) => (program, true),
-            Err(CompileError::WordAhead { .. }) => {
-                (compile::compile(&without_word_boundaries(&self.hir), &options).ok()?, false)
-            }
-            Err(_) => return None,
-        };
-        Some(CompiledStreams { scanner: Scanner::new(&program), exact })
-    }
-
-    fn explain(&self) -> String {
-        let mut out = String::new();
-        let _ = match self.compiled() {
-            None => writeln!(
-                out,
-                "program: more than {MOST_OPERATIONS} operations, so the automaton runs instead"
-            ),
-            Some(CompiledStreams { scanner, exact }) => writeln!(
-                out,
-                "kernel: {}\nlines: {}\ntexts below {STREAM_BYTES} bytes: automaton",
-                scanner.kernel().name(),
-                if *exact { "exact" } else { "candidates, confirmed by the automaton" }
-            ),
-        };
-        out
-    }
-}
-
 /// Pushes those of some lines that a program marks in copies of them, side by side.
 fn confirmed(
-    scanner: &Scanner,
-    text: &[u8],
+    compiled: &CompiledStreams,
     lines: &[Range<usize>],
-    copies: &mut Vec<u8>,
+    copies: &[u8],
     push: &mut Push<'_>,
 ) -> ControlFlow<()> {
     // The program runs over the copies; the end of a marked copy leads back to its line, because
     // copies lie in the order of their lines.
-    copies.clear();
-    lines.iter().for_each(|line| copies.extend_from_slice(&text[line.clone()]));
     let (mut lines, mut past) = (lines.iter(), 0);
-    scanner.for_each_line_end(copies, |end| {
+    compiled.scanner.for_each_line_end(copies, |end| {
         // Only the last line may lack its terminator.
         let end = copies.len().min(end + 1);
         let line = lines.by_ref().find(|line| {
@@ -540,47 +562,4 @@ fn confirmed(
         });
         line.map_or(ControlFlow::Continue(()), |line| push(line.clone()))
     })
-}
-
-fn records(spans: &Automaton, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<()> {
-    for record in line::each(text, terminator) {
-        let content = line::content(&text[record.clone()], terminator);
-        if spans.is_match(&text[record.start..record.start + content]) {
-            push(record)?;
-        }
-    }
-    ControlFlow::Continue(())
-}
-
-fn automaton(spans: &Automaton, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<()> {
-    let mut at = 0;
-    while at < text.len() {
-        let input = Input::new(text).span(at..text.len()).earliest(true);
-        // The end of some match is enough: it lies in the line that matches, and the search goes on
-        // behind that line.
-        let Some(half) = spans.search_half(&input) else { break };
-        // An empty match behind the last terminator lies in no line.
-        if half.offset() == text.len() && text.last() == Some(&terminator) {
-            break;
-        }
-        let end = line::end_of(text, half.offset(), terminator);
-        let start = at + line::start_of(&text[at..], half.offset() - at, terminator);
-        at = end;
-        if !looks_back(text, start) || matches_alone(spans, &text[start..end], terminator) {
-            push(start..end)?;
-        }
-    }
-    ControlFlow::Continue(())
-}
-
-/// Whether an assertion in the line at `start` may have looked behind its beginning: the
-/// automaton's reads the character before a stray continuation byte (80 to BF) from up to three
-/// bytes before it, and takes the terminator for it. Alone, such a line begins with what is no
-/// character.
-fn looks_back(text: &[u8], start: usize) -> bool {
-    start > 0 && text.get(start).is_some_and(|byte| (0x80..0xc0).contains(byte))
-}
-
-fn matches_alone(spans: &Automaton, line: &[u8], terminator: u8) -> bool {
-    spans.search_half(&Input::new(&line[..line::content(line, terminator)])).is_some()
 }

@@ -95,6 +95,74 @@ fn engines_agree_on_small_texts() {
     }
 }
 
+/// Patterns whose lines of ASCII have a program of their own, with gaps and stars of runs.
+const TWINS: &[&str] = &[
+    r"if.{0,30}return",
+    r"if.{3,9}r",
+    r"\b\w{6}\b",
+    r"\w+ing\b",
+    r"^(\w+ )+\w+$",
+    r"(\w+,)*x",
+    r"x(\w+ )*y",
+    r"[^a]{2,9}z",
+    r"é.{0,5}a",
+    r"\Bb",
+    r".{20}x",
+    r"(?i)k\b",
+    r"[[:^alpha:]]{3}|été",
+    r"(.+ )*if",
+];
+
+#[test]
+fn lines_of_ascii_and_others_follow_each_other_in_every_way() {
+    let ascii = "if (ab) return x;\nsinging in, x\nwe all sing\nab cd ef\n\nx ab cd y\nif no\n";
+    let others = "if (é) return x;\nété été\nnaïve singing\nça va, x\n中华人民 xx zz\nK\u{212a} b\n";
+    let broken: &[u8] = b"if \xff return\n\xc3\xa9\xc3 b\nab\x80cd ing\n";
+    let long = "sing if (a, b) ".repeat(1200);
+    let joined = |parts: &[&[u8]]| parts.concat();
+    let [a, o] = [ascii.as_bytes(), others.as_bytes()];
+    let texts = [
+        joined(&[a, o, broken]),
+        joined(&[&a.repeat(9), o, &a.repeat(9), broken, a]),
+        joined(&[&a.repeat(300), o, &a.repeat(300), &o.repeat(120), a]),
+        joined(&[long.as_bytes(), "é return\n".as_bytes(), a, long.as_bytes(), b"\n", o]),
+        joined(&[&a.repeat(240), long.as_bytes(), "return é".as_bytes()]),
+        joined(&[&o.repeat(60), long.as_bytes()]),
+        joined(&[&[a, o].concat().repeat(40), b"if return"]),
+    ];
+    for pattern in TWINS {
+        for text in &texts {
+            check(pattern, text);
+        }
+    }
+}
+
+#[test]
+fn gaps_and_stars_of_runs_are_those_of_the_automaton() {
+    let mut seed = 22u64;
+    let mut text = Vec::new();
+    for _ in 0..3000 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        text.push(b"aab  c,,\nd"[(seed >> 33) as usize % 10]);
+    }
+    for pattern in [
+        "a.{0,3}b",
+        "a.{2,7}c",
+        "a[^c]{0,64}d",
+        "d[a ]{1,100}b",
+        "c.{0,200}d",
+        "(a+b)*c",
+        "^(a+ )*b",
+        "(?:[ab]+,)+c",
+        "c(?:a+b)*$",
+        "(a+a)*b",
+        "((a+b)*c)*d",
+        "(?:,(?:a+b)*)+c",
+    ] {
+        check(pattern, &text);
+    }
+}
+
 #[test]
 fn matches_of_any_length_are_found_across_all_boundaries() {
     for length in [1, 2, 63, 64, 65, 511, 512, 513, 1100] {

@@ -9,13 +9,6 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 
-/// The first bytes of a named file that are searched for a NUL byte, and the bytes that are read at
-/// once of a file that was found in a folder.
-const PROBE_BYTES: usize = 64 << 10;
-
-/// Files of this size and more are read in pieces.
-const LARGE_BYTES: u64 = 1 << 20;
-
 impl Direct {
     /// Searches a file; `None` if the general path must.
     pub(crate) fn search(
@@ -35,7 +28,7 @@ impl Direct {
         let found = match content {
             Ok(Content::Whole(length)) => self.content_of(haystack, &buffer[..length], out),
             Ok(Content::Large { bytes, read }) => {
-                self.large(haystack, Large { file: &file, bytes, read }, &mut buffer, out)
+                self.large(haystack, Large { file: &file, bytes, read, sizes: self.sizes }, &mut buffer, out)
             }
             Ok(Content::Unknown) => None,
             Err(error) => Some(Err(error)),
@@ -50,9 +43,9 @@ impl Direct {
         if !haystack.named {
             // Most files of a tree are small: they take two calls, and their length is not asked
             // for.
-            buffer.resize(buffer.len().max(PROBE_BYTES), 0);
-            filled = fill(file, &mut buffer[..PROBE_BYTES])?;
-            if filled < PROBE_BYTES {
+            buffer.resize(buffer.len().max(self.sizes.probe), 0);
+            filled = fill(file, &mut buffer[..self.sizes.probe])?;
+            if filled < self.sizes.probe {
                 return Ok(Content::Whole(filled));
             }
             if self.quits(haystack) && memchr::memchr(0, &buffer[..filled]).is_some() {
@@ -64,9 +57,9 @@ impl Direct {
         if bytes == 0 {
             return Ok(Content::Unknown);
         }
-        if bytes >= LARGE_BYTES {
-            buffer.resize(buffer.len().max(PROBE_BYTES), 0);
-            filled += fill(file, &mut buffer[filled..PROBE_BYTES])?;
+        if bytes >= self.sizes.large {
+            buffer.resize(buffer.len().max(self.sizes.probe), 0);
+            filled += fill(file, &mut buffer[filled..self.sizes.probe])?;
             return Ok(Content::Large { bytes, read: filled });
         }
         // One byte more than expected is read, so that the end is recognised without another call.
@@ -95,7 +88,7 @@ impl Direct {
             return None;
         }
         let checks_lines = self.as_mapped && haystack.named;
-        let probe = if checks_lines { &text[..text.len().min(PROBE_BYTES)] } else { text };
+        let probe = if checks_lines { &text[..text.len().min(self.sizes.probe)] } else { text };
         match memchr::memchr(0, probe).filter(|_| !self.text) {
             None => Some(self.text(haystack, text, checks_lines, out)),
             // Without a match before the NUL byte, nothing is printed for the file.

@@ -10,9 +10,10 @@
 //! of a range need the line ends of all ranges before it. A thread counts those of its range first,
 //! so the next one never waits long.
 
-use super::piece::{line_ends, PieceContext, FIRST_BYTES, PIECE_BYTES};
+use super::piece::{line_ends, PieceContext, Sizes, LINE_BYTES};
 use super::print::{PieceSink, ThreadScratch};
 use super::searcher::{is_marked, Answer, Direct};
+use super::spread::Spread;
 use super::stream::{Nul, Stream};
 use super::turn::{lock, Turn, Turns};
 use crate::outcome::SearchOutcome;
@@ -24,11 +25,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
-/// Files of this size and more are searched by several threads.
-const SHARED_BYTES: u64 = 4 << 20;
-
-/// Bytes that are read beyond a range, so that most last lines are complete with the first read.
-const BEYOND_BYTES: usize = 2 << 10;
+/// Bytes in front of a range that are read with it, of which the last one matters: with a whole
+/// cache line of them, the system copies between places that are aligned alike.
+const BEFORE_BYTES: usize = LINE_BYTES;
 
 /// A large file whose first bytes were read.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +37,7 @@ pub(super) struct Large<'f> {
     pub(super) bytes: u64,
     /// The number of first bytes in the buffer.
     pub(super) read: usize,
+    pub(super) sizes: Sizes,
 }
 
 impl Large<'_> {
@@ -47,7 +47,7 @@ impl Large<'_> {
         let mut start = 0;
         std::iter::from_fn(move || {
             (start < end).then(|| {
-                let bytes = if start == 0 { first_bytes } else { PIECE_BYTES };
+                let bytes = if start == 0 { first_bytes } else { self.sizes.piece };
                 let range = start..start.saturating_add(bytes).min(end);
                 start = range.end;
                 range
@@ -58,25 +58,33 @@ impl Large<'_> {
     /// Reads the lines that begin in a range.
     fn lines(&self, range: &Range<usize>, buffer: &mut Vec<u8>) -> io::Result<Lines> {
         // The byte in front of the range shows whether a line begins with the range.
-        let before = range.start.min(1);
+        let before = range.start.min(BEFORE_BYTES);
         let from = range.start - before;
-        let mut wanted = before + range.len() + BEYOND_BYTES;
+        let mut wanted = before + range.len() + self.sizes.beyond;
+        buffer.resize((LINE_BYTES + wanted).max(buffer.len()), 0);
+        // A buffer that grows for a long line may move and is then read to in another alignment,
+        // which costs speed only.
+        let begin = buffer.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
+        let offset = from as u64;
         let mut filled = 0;
         loop {
-            buffer.resize(wanted.max(buffer.len()), 0);
-            filled += fill_at(self.file, &mut buffer[filled..wanted], (from + filled) as u64)?;
+            buffer.resize((begin + wanted).max(buffer.len()), 0);
+            let free = &mut buffer[begin + filled..begin + wanted];
+            filled += fill_at(self.file, free, (from + filled) as u64)?;
+            let text = &buffer[begin..begin + filled];
             let own = filled.min(before + range.len());
             let start = match before {
                 0 => 0,
-                _ => memchr::memchr(b'\n', &buffer[..own]).map_or(own, |at| at + 1),
+                _ if own < before => own,
+                _ => memchr::memchr(b'\n', &text[before - 1..own]).map_or(own, |at| before + at),
             };
             if start == own {
-                return Ok(Lines { place: 0..0, offset: from as u64 });
+                return Ok(Lines { begin, place: 0..0, offset });
             }
-            let line_end = memchr::memchr(b'\n', &buffer[own - 1..filled]).map(|at| own + at);
+            let line_end = memchr::memchr(b'\n', &text[own - 1..]).map(|at| own + at);
             match line_end {
-                Some(end) => return Ok(Lines { place: start..end, offset: from as u64 }),
-                None if filled < wanted => return Ok(Lines { place: start..filled, offset: from as u64 }),
+                Some(end) => return Ok(Lines { begin, place: start..end, offset }),
+                None if filled < wanted => return Ok(Lines { begin, place: start..filled, offset }),
                 None => wanted = self.more_than(wanted, from),
             }
         }
@@ -96,10 +104,28 @@ impl Large<'_> {
 
 /// Whole lines in a buffer.
 struct Lines {
-    /// The place of the lines in the buffer.
+    /// Where the text that was read begins in the buffer: at the start of a cache line, because the
+    /// system copies a seventh faster to there.
+    begin: usize,
+    /// The place of the lines in that text.
     place: Range<usize>,
-    /// The place of the buffer's first byte in the file.
+    /// The place of the text's first byte in the file.
     offset: u64,
+}
+
+impl Lines {
+    /// No lines.
+    const NONE: Lines = Lines { begin: 0, place: 0..0, offset: 0 };
+
+    /// The text that was read.
+    fn text<'b>(&self, buffer: &'b [u8]) -> &'b [u8] {
+        &buffer[self.begin..]
+    }
+
+    /// The lines alone.
+    fn only<'b>(&self, buffer: &'b [u8]) -> &'b [u8] {
+        &self.text(buffer)[self.place.clone()]
+    }
 }
 
 impl Direct {
@@ -121,7 +147,9 @@ impl Direct {
             return None;
         }
         let path = haystack.path.as_os_str().as_bytes();
-        let threads = self.threads_for(&large, on_nul);
+        // Threads would read each long line once for every range that it touches.
+        let has_long_lines = memchr::memchr(b'\n', first).is_none();
+        let threads = if has_long_lines { 1 } else { self.threads_for(&large, on_nul) };
         match self.answer {
             Answer::Count | Answer::CountMatches if threads > 1 => {
                 Some(self.count_shared(&large, threads).and_then(|count| self.say_count(path, count, out)))
@@ -138,7 +166,7 @@ impl Direct {
                 let expected =
                     usize::try_from(large.bytes).map_or(usize::MAX, |bytes| bytes.saturating_add(1));
                 let begun = std::mem::take(buffer);
-                let mut stream = Stream::begun(large.file, on_nul, begun, large.read, expected);
+                let mut stream = Stream::begun(large.file, on_nul, begun, large.read, expected, self.sizes);
                 let found = self.search_stream(haystack, &mut stream, out);
                 *buffer = stream.into_buffer();
                 Some(found)
@@ -160,7 +188,7 @@ impl Direct {
 
     fn threads_for(&self, large: &Large<'_>, on_nul: Nul) -> usize {
         let is_whole = matches!(on_nul, Nul::Ignored | Nul::InLines) && self.max_count.is_none();
-        if large.bytes < SHARED_BYTES || !is_whole {
+        if large.bytes < self.sizes.shared || !is_whole {
             1
         } else {
             self.threads.unwrap_or_else(crate::settings::cores)
@@ -168,19 +196,25 @@ impl Direct {
     }
 
     fn count_shared(&self, large: &Large<'_>, threads: usize) -> io::Result<u64> {
-        let next = Mutex::new(large.ranges(PIECE_BYTES));
+        let next = Mutex::new(large.ranges(self.sizes.piece));
         // A closure, because the head of the loop would hold the lock while the lines are searched.
         let take = || lock(&next).next();
         let work = || {
             let (mut sum, mut scratch, mut buffer) = (0, ThreadScratch::default(), Vec::new());
             while let Some(range) = take() {
                 let lines = large.lines(&range, &mut buffer)?;
-                sum += self.count_piece(&buffer[lines.place], &mut scratch);
+                sum += self.count_piece(lines.only(&buffer), &mut scratch);
             }
             Ok(sum)
         };
+        let spread = Spread::default();
+        spread.take_processor();
+        let other = || {
+            spread.take_processor();
+            work()
+        };
         std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(other)).collect();
             let own = work();
             let sums = others.into_iter().filter_map(|other| other.join().ok());
             sums.chain([own]).sum()
@@ -198,7 +232,7 @@ impl Direct {
         let prefix = self.format.prefix(path);
         let context = PieceContext { checks_lines, ..PieceContext::new(&prefix, None) };
         let mut sink = PieceSink { direct: self, path, text: &[], out, any: false };
-        let turns = Turns::new(large.ranges(FIRST_BYTES), threads);
+        let turns = Turns::new(large.ranges(self.sizes.first), threads);
         let failed = Mutex::new(None);
         // Searches one range and hands in what is to be printed. Every range that was taken must be
         // handed in, because the writer waits for results in order: a range that cannot be read
@@ -206,22 +240,25 @@ impl Direct {
         let work = |number, range, scratch: &mut ThreadScratch, buffer: &mut Vec<u8>| {
             let lines = large.lines(&range, buffer).unwrap_or_else(|error| {
                 lock(&failed).get_or_insert(error);
-                Lines { place: 0..0, offset: 0 }
+                Lines::NONE
             });
-            let ends = if self.format.line_number { line_ends(&buffer[lines.place.clone()]) } else { 0 };
+            let ends = if self.format.line_number { line_ends(lines.only(buffer)) } else { 0 };
             // A thread waits here until all ranges in front of its own have counted their line
             // ends. The count precedes the search, so the wait is short.
             let before = turns.lines_before(number, ends);
             let mut printed = turns.buffer();
-            let Lines { place: piece, offset } = lines;
+            let (piece, offset) = (lines.place.clone(), lines.offset);
             let context = PieceContext { piece, offset, first_line: before + 1, ..context.clone() };
-            self.print_piece(buffer, &context, scratch, &mut printed);
+            self.print_piece(lines.text(buffer), &context, scratch, &mut printed);
             // Long lines are not copied but point into the text, which therefore travels with the
             // result if it has any.
-            printed.keep(buffer);
+            printed.keep(buffer, lines.begin);
             turns.hand_in(number, printed);
         };
+        let spread = Spread::default();
+        spread.take_processor();
         let worker = || {
+            spread.take_processor();
             let (mut scratch, mut buffer) = (ThreadScratch::default(), Vec::new());
             while let Some((number, range)) = turns.next() {
                 work(number, range, &mut scratch, &mut buffer);
@@ -274,17 +311,18 @@ fn fill_at(file: &File, buffer: &mut [u8], from: u64) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::piece::{FIRST_BYTES, PIECE_BYTES};
     use super::*;
 
     /// Makes a file with these bytes, and reads one range after the other as the threads do.
     fn read(text: &[u8], claimed: u64, first_bytes: usize) -> Vec<(u64, Vec<u8>)> {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text).unwrap();
-        let large = Large { file: &file, bytes: claimed, read: 0 };
+        let large = Large { file: &file, bytes: claimed, read: 0, sizes: Sizes::USUAL };
         let mut buffer = Vec::new();
         let lines = large.ranges(first_bytes).map(|range| {
-            let Lines { place, offset } = large.lines(&range, &mut buffer).unwrap();
-            (offset + place.start as u64, buffer[place].to_vec())
+            let lines = large.lines(&range, &mut buffer).unwrap();
+            (lines.offset + lines.place.start as u64, lines.only(&buffer).to_vec())
         });
         lines.filter(|(_, lines)| !lines.is_empty()).collect()
     }

@@ -17,7 +17,10 @@ mod piece;
 mod print;
 mod printed;
 mod searcher;
+mod spread;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod turn;
 
 pub(super) use searcher::Direct;

@@ -2,7 +2,7 @@
 
 use super::bits::Bits;
 use super::dense::is_dense;
-use super::piece::{line_ends, pieces, PieceContext, FIRST_BYTES, PIECE_BYTES};
+use super::piece::{line_ends, pieces, PieceContext};
 use super::printed::Printed;
 use super::searcher::{Answer, Direct};
 use crate::outcome::SearchOutcome;
@@ -10,9 +10,6 @@ use grep_matcher::Matcher;
 use pattern::regex::Scratch;
 use std::io::{self, Write};
 use std::ops::{ControlFlow, Range};
-
-/// Bytes of a long line that are searched first.
-const EARLY_BYTES: usize = 64 << 10;
 
 /// If marks leave more than one in this many matches undecided, searching line by line is faster.
 const UNDECIDED_PART: u64 = 8;
@@ -43,7 +40,8 @@ impl Direct {
             return self.count_up_to(text, most);
         }
         let mut scratch = ThreadScratch::default();
-        pieces(text, PIECE_BYTES).map(|piece| self.count_piece(&text[piece], &mut scratch)).sum()
+        let bytes = self.sizes.piece;
+        pieces(text, bytes, bytes).map(|piece| self.count_piece(&text[piece], &mut scratch)).sum()
     }
 
     pub(super) fn count_up_to(&self, text: &[u8], most: u64) -> u64 {
@@ -78,25 +76,28 @@ impl Direct {
                 line_ends(text) + open - self.query.count_lines(text)
             }
             // The text may be one long line and many others behind it.
-            _ => pieces(text, PIECE_BYTES).map(|piece| self.count_lines(&text[piece])).sum(),
+            _ => {
+                let bytes = self.sizes.piece;
+                pieces(text, bytes, bytes).map(|piece| self.count_lines(&text[piece])).sum()
+            }
         }
     }
 
     /// The number of matching lines of a piece in which only the last line may be long. If a match
     /// stands near that line's start, the rest of it is not searched.
     fn count_lines(&self, text: &[u8]) -> u64 {
-        if text.len() <= 2 * PIECE_BYTES {
+        if text.len() <= 2 * self.sizes.piece {
             return self.query.count_lines(text);
         }
-        let start = pattern::line::start_of(text, PIECE_BYTES, b'\n');
+        let start = pattern::line::start_of(text, self.sizes.piece, b'\n');
         let (others, line) = text.split_at(start);
         let long = if self.matches_early(line) { 1 } else { self.query.count_lines(line) };
         self.query.count_lines(others) + long
     }
 
     /// Whether the beginning of a long line shows that it matches.
-    fn matches_early(&self, line: &[u8]) -> bool {
-        let part = &line[..line.len().min(EARLY_BYTES)];
+    pub(super) fn matches_early(&self, line: &[u8]) -> bool {
+        let part = &line[..line.len().min(self.sizes.early)];
         if !self.query.is_plain() || !self.query.main().is_match(part) {
             return false;
         }
@@ -130,7 +131,7 @@ impl Direct {
         let mut sink = PieceSink { direct: self, path, text, out, any: false };
         let mut printed = Printed::default();
         let mut scratch = ThreadScratch::default();
-        for piece in pieces(text, FIRST_BYTES) {
+        for piece in pieces(text, self.sizes.first, self.sizes.piece) {
             context.piece = piece;
             let ends = self.print_piece(text, &context, &mut scratch, &mut printed);
             context.most = context.most.map(|most| most - printed.lines);

@@ -28,8 +28,9 @@ pub(super) struct Printed {
     /// The place, in the whole text, of the NUL byte of the first line that was not printed because
     /// of it.
     pub(super) binary: Option<u64>,
-    /// The text of the stretches, if its reader has continued with another text.
-    kept: Option<Vec<u8>>,
+    /// A buffer with the text of the stretches, and where the text begins in it, if its reader has
+    /// continued with another text.
+    kept: Option<(Vec<u8>, usize)>,
 }
 
 impl Printed {
@@ -39,10 +40,11 @@ impl Printed {
         (self.lines, self.binary, self.kept) = (0, None, None);
     }
 
-    /// Takes the text if it is still needed; its owner gets an empty one.
-    pub(super) fn keep(&mut self, text: &mut Vec<u8>) {
+    /// Takes the buffer whose text begins at `start` if it is still needed; its owner gets an empty
+    /// one.
+    pub(super) fn keep(&mut self, buffer: &mut Vec<u8>, start: usize) {
         if !self.stretches.is_empty() {
-            self.kept = Some(std::mem::take(text));
+            self.kept = Some((std::mem::take(buffer), start));
         }
     }
 
@@ -97,7 +99,7 @@ impl Printed {
 
     /// Writes everything in order. Stretches come from the kept text, or else from `text`.
     pub(super) fn write(&self, text: &[u8], out: &mut impl Write) -> io::Result<()> {
-        let text = self.kept.as_deref().unwrap_or(text);
+        let text = self.kept.as_ref().map_or(text, |(buffer, start)| &buffer[*start..]);
         let mut written = 0;
         for (before, stretch) in &self.stretches {
             out.write_all(&self.bytes[written..*before])?;
@@ -133,7 +135,7 @@ mod tests {
         assert!(out == expected);
         assert!(printed.stretches.len() == 2 && printed.bytes.len() < long / 4, "long lines are not copied");
         let (mut owned, mut again) = (text.clone(), Vec::new());
-        printed.keep(&mut owned);
+        printed.keep(&mut owned, 0);
         assert!(owned.is_empty());
         printed.write(&owned, &mut again).unwrap();
         assert!(again == expected);

@@ -2,6 +2,7 @@
 
 use super::bits::Dense;
 use super::format::Format;
+use super::piece::Sizes;
 use crate::arguments::{Binary, Color, Encoding, Output};
 use crate::flag;
 use crate::query::{Matching, Query};
@@ -45,6 +46,7 @@ pub(crate) struct Direct {
     /// Programs for texts in which many lines match.
     pub(super) dense: Arc<OnceLock<Option<Dense>>>,
     pub(super) buffer: Vec<u8>,
+    pub(super) sizes: Sizes,
 }
 
 impl Direct {
@@ -79,6 +81,7 @@ impl Direct {
             threads: if settings.one_file { settings.file_threads } else { Some(1) },
             dense: Arc::default(),
             buffer: Vec::new(),
+            sizes: Sizes::USUAL,
         })
     }
 

@@ -2,12 +2,14 @@
 //! searched piece by piece.
 //!
 //! A piece is the result of one read up to the end of a line, so a line is reported as soon as it
-//! was written. The beginning of the next line moves to the front of the buffer. Memory is bounded
-//! by the longest line. If NUL bytes end lines or the search, the buffer is as large as that of
-//! `grep-searcher`, so that binary text is given up at the same line. Texts that begin with a byte
-//! order mark are left to the general path, together with the bytes that were read.
+//! was written. The beginning of the next line moves to the place in front of the next read, which
+//! itself always begins at a cache line: the system copies a seventh faster from the start of a
+//! page to the start of a line of memory. Memory is bounded by the longest line. If NUL bytes end
+//! lines or the search, the buffer is as large as that of `grep-searcher`, so that binary text is
+//! given up at the same line. Texts that begin with a byte order mark are left to the general path,
+//! together with the bytes that were read.
 
-use super::piece::{line_ends, PieceContext, PIECE_BYTES};
+use super::piece::{line_ends, PieceContext, Sizes, LINE_BYTES};
 use super::print::{PieceSink, ThreadScratch};
 use super::printed::Printed;
 use super::searcher::{is_marked, Answer, Direct};
@@ -15,9 +17,6 @@ use crate::outcome::SearchOutcome;
 use crate::walk::Haystack;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-
-/// Bytes that are read at a time, except for longer lines.
-const BUFFER_BYTES: usize = 64 << 10;
 
 /// Bytes of the longest byte order mark.
 const MARK_BYTES: usize = 3;
@@ -42,37 +41,52 @@ pub(super) enum Nul {
     InLines,
 }
 
-impl Nul {
-    /// Bytes of a stream's buffer after its first piece.
-    fn buffer_bytes(self) -> usize {
-        match self {
-            Nul::EndsLine | Nul::EndsSearch => BUFFER_BYTES,
-            Nul::Ignored | Nul::InLines => PIECE_BYTES,
-        }
-    }
+/// What a stream does with lines that are longer than a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LongLines {
+    /// It holds them whole.
+    Whole,
+    /// It stops at their beginning.
+    InParts,
+}
+
+/// What comes next in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Whole lines.
+    Piece,
+    /// The beginning of a line that is longer than a piece.
+    Long,
+    End,
 }
 
 /// A stream, and its current piece.
 pub(super) struct Stream<R> {
     from: R,
     buffer: Vec<u8>,
-    /// The number of bytes of the buffer that are in use.
-    room: usize,
-    /// The expected length of the text: the buffer need not be longer.
-    expected: usize,
+    /// Where the piece begins in the buffer.
+    start: usize,
+    /// Where the bytes that were read end.
     filled: usize,
     /// The end of the last complete line, or of the stream.
     whole: usize,
-    /// The place of the buffer's first byte in the stream.
+    /// Where the next read may end.
+    limit: usize,
+    /// The bytes that a piece may have: few for the first one, so that its results come early.
+    room: usize,
+    /// The expected length of the text: the buffer need not be longer.
+    expected: usize,
+    /// The place of the piece's first byte in the stream.
     offset: u64,
     on_nul: Nul,
     /// The place of the first NUL byte in the stream, as far as it was searched.
     nul: Option<u64>,
+    sizes: Sizes,
 }
 
 impl<R: Read> Stream<R> {
-    fn new(from: R, on_nul: Nul) -> Stream<R> {
-        Stream::begun(from, on_nul, vec![0; BUFFER_BYTES], 0, usize::MAX)
+    fn new(from: R, on_nul: Nul, sizes: Sizes) -> Stream<R> {
+        Stream::begun(from, on_nul, Vec::new(), 0, usize::MAX, sizes)
     }
 
     /// A stream whose first `filled` bytes are in `buffer` already, of about `expected` bytes.
@@ -82,10 +96,25 @@ impl<R: Read> Stream<R> {
         mut buffer: Vec<u8>,
         filled: usize,
         expected: usize,
+        sizes: Sizes,
     ) -> Stream<R> {
-        let room = BUFFER_BYTES.max(filled);
+        let room = sizes.first.max(filled);
         buffer.resize(room.max(buffer.len()), 0);
-        Stream { from, buffer, room, expected, filled, whole: 0, offset: 0, on_nul, nul: None }
+        let (start, whole, limit) = (0, 0, room);
+        Stream {
+            from,
+            buffer,
+            start,
+            filled,
+            whole,
+            limit,
+            room,
+            expected,
+            offset: 0,
+            on_nul,
+            nul: None,
+            sizes,
+        }
     }
 
     /// Returns the buffer for the next stream.
@@ -94,7 +123,7 @@ impl<R: Read> Stream<R> {
     }
 
     fn piece(&self) -> &[u8] {
-        &self.buffer[..self.whole]
+        &self.buffer[self.start..self.whole]
     }
 
     /// Whether a NUL byte ended the search.
@@ -104,12 +133,21 @@ impl<R: Read> Stream<R> {
 
     /// Reads once, enlarges a full buffer first, and returns the number of bytes.
     fn read(&mut self) -> io::Result<usize> {
-        if self.filled == self.room {
-            let doubled = 2 * self.filled;
-            self.room = if self.expected > self.filled { doubled.min(self.expected) } else { doubled };
-            self.buffer.resize(self.room.max(self.buffer.len()), 0);
+        if self.filled == self.limit {
+            let used = self.filled - self.start;
+            let more = match self.on_nul {
+                // Binary text is given up where buffers that double end.
+                Nul::EndsLine | Nul::EndsSearch => used,
+                // A long line is read in pieces that stay in the cache while their ends of lines
+                // are looked for.
+                Nul::Ignored | Nul::InLines => self.sizes.piece,
+            };
+            let wish = used + more;
+            self.room = if self.expected > used { wish.min(self.expected) } else { wish };
+            self.limit = self.start + self.room;
+            self.buffer.resize(self.limit.max(self.buffer.len()), 0);
         }
-        self.read_up_to(self.room)
+        self.read_up_to(self.limit)
     }
 
     /// Reads once, up to a place of the buffer.
@@ -129,36 +167,87 @@ impl<R: Read> Stream<R> {
         Ok(is_marked(&self.buffer[..self.filled]))
     }
 
-    /// Continues with the next piece; false at the end. `fresh` is where the bytes begin that were
-    /// not searched yet.
+    /// Moves what follows the piece in front of the place of the next read.
+    fn roll(&mut self) {
+        let rest = self.filled - self.whole;
+        self.offset += (self.whole - self.start) as u64;
+        self.room = match self.on_nul {
+            Nul::EndsLine | Nul::EndsSearch => self.room.max(self.sizes.first),
+            Nul::Ignored | Nul::InLines => self.sizes.piece,
+        };
+        let wish = rest.max(self.sizes.front);
+        // A buffer that grows may move, and is then aligned in another way: that costs speed once.
+        self.buffer.resize((wish + LINE_BYTES + self.room).max(self.buffer.len()), 0);
+        let from = wish + self.buffer[wish..].as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
+        self.buffer.copy_within(self.whole..self.filled, from - rest);
+        (self.start, self.whole, self.filled) = (from - rest, from - rest, from);
+        // Binary text is given up where a buffer of a certain length ends, the beginning of the
+        // line included.
+        self.limit = match self.on_nul {
+            Nul::EndsLine | Nul::EndsSearch => self.start + self.room,
+            Nul::Ignored | Nul::InLines => from + self.room,
+        };
+        self.buffer.resize(self.limit.max(self.buffer.len()), 0);
+    }
+
+    /// Continues with the next piece of whole lines; false at the end.
     fn next(&mut self) -> io::Result<bool> {
-        let mut fresh = self.filled - self.whole;
-        if self.offset == 0 && self.whole == 0 {
-            // The bytes that were read to recognise a byte order mark.
-            fresh = 0;
-        }
-        self.buffer.copy_within(self.whole..self.filled, 0);
-        self.offset += self.whole as u64;
-        self.filled -= self.whole;
-        if self.whole > 0 {
-            // The first piece is small, so that its results come early.
-            self.room = self.room.max(self.on_nul.buffer_bytes());
-            self.buffer.resize(self.room.max(self.buffer.len()), 0);
+        Ok(self.advance(LongLines::Whole)? != Next::End)
+    }
+
+    /// Continues with the next piece.
+    fn advance(&mut self, long_lines: LongLines) -> io::Result<Next> {
+        // `fresh` is where the bytes begin whose ends of lines were not looked for yet: after a
+        // piece there are none, as the last end of a line ended it.
+        let mut fresh = self.start;
+        if self.whole > self.start {
+            self.roll();
+            fresh = self.filled;
         }
         loop {
             self.look_for_nul(fresh);
             if self.has_quit() {
-                return Ok(false);
+                return Ok(Next::End);
             }
             if let Some(at) = memchr::memrchr(b'\n', &self.buffer[fresh..self.filled]) {
                 self.whole = fresh + at + 1;
-                return Ok(true);
+                return Ok(Next::Piece);
             }
             fresh = self.filled;
+            if long_lines == LongLines::InParts && self.filled == self.limit && self.filled > self.start {
+                return Ok(Next::Long);
+            }
             if self.read()? == 0 {
                 self.whole = self.filled;
-                return Ok(self.filled > 0);
+                return Ok(if self.filled > self.start { Next::Piece } else { Next::End });
             }
+        }
+    }
+
+    /// The beginning of a long line, as far as it was read.
+    fn beginning(&self) -> &[u8] {
+        &self.buffer[self.start..self.filled]
+    }
+
+    /// Hands a long line to `visit` part by part, without its terminator, and goes on behind it.
+    fn rest_of_line(&mut self, mut visit: impl FnMut(&[u8])) -> io::Result<()> {
+        visit(self.beginning());
+        loop {
+            // No byte of the buffer is needed any more.
+            self.whole = self.filled;
+            self.roll();
+            if self.read_up_to(self.limit)? == 0 {
+                return Ok(());
+            }
+            let part = self.beginning();
+            if let Some(at) = memchr::memchr(b'\n', part) {
+                visit(&part[..at]);
+                self.offset += at as u64 + 1;
+                self.start += at + 1;
+                self.whole = self.start;
+                return Ok(());
+            }
+            visit(part);
         }
     }
 
@@ -171,7 +260,7 @@ impl<R: Read> Stream<R> {
         let mut at = fresh;
         while let Some(found) = memchr::memchr(0, &self.buffer[at..self.filled]) {
             at += found;
-            self.nul.get_or_insert(self.offset + at as u64);
+            self.nul.get_or_insert(self.offset + (at - self.start) as u64);
             if self.on_nul == Nul::EndsSearch {
                 return;
             }
@@ -183,7 +272,8 @@ impl<R: Read> Stream<R> {
 impl Direct {
     /// Searches a stream that has no length and may have no end.
     pub(crate) fn stream(&self, haystack: &Haystack, from: impl Read, out: &mut impl Write) -> Streamed {
-        let mut stream = Stream::new(from, if self.text { Nul::Ignored } else { Nul::EndsLine });
+        let on_nul = if self.text { Nul::Ignored } else { Nul::EndsLine };
+        let mut stream = Stream::new(from, on_nul, self.sizes);
         let is_general = !self.can_stream();
         let is_marked = if self.sniff { stream.is_marked() } else { Ok(false) };
         match is_marked {
@@ -233,20 +323,37 @@ impl Direct {
     }
 
     fn any_in_stream(&self, stream: &mut Stream<impl Read>) -> io::Result<bool> {
-        while stream.next()? {
-            if self.any(stream.piece()) {
+        let mut long_lines = self.long_lines(stream);
+        loop {
+            let found = match stream.advance(long_lines)? {
+                Next::End => return Ok(false),
+                Next::Piece => self.any(stream.piece()),
+                Next::Long => match self.long_line(stream)? {
+                    Some(is_reported) => is_reported,
+                    None => {
+                        long_lines = LongLines::Whole;
+                        false
+                    }
+                },
+            };
+            if found {
                 return Ok(true);
             }
         }
-        Ok(false)
     }
 
     fn count_stream(&self, stream: &mut Stream<impl Read>) -> io::Result<u64> {
         let (mut count, mut scratch) = (0, ThreadScratch::default());
-        while stream.next()? {
-            match self.max_count {
-                None => count += self.count_piece(stream.piece(), &mut scratch),
-                Some(most) => {
+        let mut long_lines = self.long_lines(stream);
+        loop {
+            match (stream.advance(long_lines)?, self.max_count) {
+                (Next::End, _) => break,
+                (Next::Long, _) => match self.long_line(stream)? {
+                    Some(is_reported) => count += u64::from(is_reported),
+                    None => long_lines = LongLines::Whole,
+                },
+                (Next::Piece, None) => count += self.count_piece(stream.piece(), &mut scratch),
+                (Next::Piece, Some(most)) => {
                     count += self.count_up_to(stream.piece(), most - count);
                     if count == most {
                         break;
@@ -255,6 +362,29 @@ impl Direct {
             }
         }
         Ok(count)
+    }
+
+    /// Whether lines that are longer than a piece can be searched in parts: where only whether they
+    /// match is asked, and NUL bytes mean nothing.
+    fn long_lines<R>(&self, stream: &Stream<R>) -> LongLines {
+        let is_asked_for_lines = self.answer != Answer::CountMatches && self.max_count.is_none();
+        let is_text = matches!(stream.on_nul, Nul::Ignored | Nul::InLines);
+        match is_asked_for_lines && is_text && self.query.is_plain() {
+            true => LongLines::InParts,
+            false => LongLines::Whole,
+        }
+    }
+
+    /// Searches a line that is longer than a piece, and answers whether it is to be reported;
+    /// `None` if it has to be read whole.
+    fn long_line(&self, stream: &mut Stream<impl Read>) -> io::Result<Option<bool>> {
+        if self.matches_early(stream.beginning()) {
+            stream.rest_of_line(|_| ())?;
+            return Ok(Some(!self.invert));
+        }
+        let Some(mut line) = self.query.main().long_line() else { return Ok(None) };
+        stream.rest_of_line(|part| line.feed(part))?;
+        Ok(Some(line.finish() != self.invert))
     }
 
     fn print_stream(
@@ -306,6 +436,7 @@ impl Direct {
 
 #[cfg(test)]
 mod tests {
+    use super::super::piece::FIRST_BYTES;
     use super::*;
 
     /// A reader that gives its bytes in parts of certain lengths.
@@ -319,7 +450,7 @@ mod tests {
     }
 
     fn pieces(text: &[u8], lengths: Vec<usize>, on_nul: Nul) -> (Vec<(u64, Vec<u8>)>, Option<u64>) {
-        let mut stream = Stream::new(Parts(text, lengths.into_iter().cycle()), on_nul);
+        let mut stream = Stream::new(Parts(text, lengths.into_iter().cycle()), on_nul, Sizes::USUAL);
         assert!(!stream.is_marked().unwrap());
         let mut all = Vec::new();
         while stream.next().unwrap() {
@@ -331,7 +462,7 @@ mod tests {
     #[test]
     fn pieces_are_whole_lines_of_the_whole_text() {
         let long =
-            [&b"x".repeat(3 * BUFFER_BYTES)[..], b"\nshort\n", &b"ab\n".repeat(50_000), b"open"].concat();
+            [&b"x".repeat(3 * FIRST_BYTES)[..], b"\nshort\n", &b"ab\n".repeat(50_000), b"open"].concat();
         for text in [&b""[..], b"\n", b"a", b"a\nb", b"a\nb\n", &long] {
             for lengths in [vec![1, 7], vec![1 << 20], vec![3, 50_000, 1]] {
                 for on_nul in [Nul::EndsLine, Nul::EndsSearch, Nul::InLines] {
@@ -365,11 +496,12 @@ mod tests {
 
     #[test]
     fn a_long_line_takes_no_more_room_than_the_text_has() {
-        let text = "x".repeat(5 * BUFFER_BYTES);
+        let text = "x".repeat(5 * FIRST_BYTES);
         for expected in [0, text.len() / 2, text.len() + 1, usize::MAX] {
-            let mut stream = Stream::begun(text.as_bytes(), Nul::InLines, Vec::new(), 0, expected);
+            let mut stream =
+                Stream::begun(text.as_bytes(), Nul::InLines, Vec::new(), 0, expected, Sizes::USUAL);
             while stream.next().unwrap() {}
-            let most = if expected == text.len() + 1 { expected } else { 16 * BUFFER_BYTES };
+            let most = if expected == text.len() + 1 { expected } else { 16 * FIRST_BYTES };
             assert!((text.len()..=most).contains(&stream.buffer.len()), "{expected}");
         }
     }

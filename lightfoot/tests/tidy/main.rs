@@ -75,6 +75,7 @@ const UNSAFE_FILES: &[&str] = &[
     "instrument/src/target/rights.rs",
     "pattern/benches/columns/vectorscan.rs",
     "pattern/src/bits/kernel.rs",
+    "pattern/src/kernel/ascii.rs",
     "pattern/src/kernel/avx2.rs",
     "pattern/src/kernel/avx512.rs",
     "pattern/src/kernel/cuda/compiler.rs",

@@ -62,13 +62,31 @@ pub fn compile(hir: &Hir, options: &CompileOptions) -> Result<BitProgram, Compil
     compile_any(std::slice::from_ref(hir), options)
 }
 
+/// Compiles an expression whose assertions about ASCII words are taken to hold beside a byte beyond
+/// ASCII: the program may mark more lines than [`compile`]'s, and marks all of them.
+///
+/// # Errors
+/// The expression cannot be expressed, or not within the limit.
+pub(crate) fn compile_near(hir: &Hir, options: &CompileOptions) -> Result<BitProgram, CompileError> {
+    compile_with(std::slice::from_ref(hir), options, WordAssertions::Near)
+}
+
 /// Compiles a set of expressions: the program marks the lines in which any of them matches, in one
 /// pass.
 ///
 /// # Errors
 /// An expression cannot be expressed exactly, or not within the limit.
 pub fn compile_any(hirs: &[Hir], options: &CompileOptions) -> Result<BitProgram, CompileError> {
+    compile_with(hirs, options, WordAssertions::Exact)
+}
+
+fn compile_with(
+    hirs: &[Hir],
+    options: &CompileOptions,
+    words: WordAssertions,
+) -> Result<BitProgram, CompileError> {
     let mut compiler = Compiler::new(options);
+    compiler.words = words;
     compiler.declare(hirs)?;
     let none = compiler.builder.zero();
     let mut union = Markers { at: none, end: none, before: Side::Unknown };

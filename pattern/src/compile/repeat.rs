@@ -3,7 +3,9 @@
 //!
 //! Runs by doubling: `run(2k)[i] = run(k)[i] ∧ run(k)[i-k]` says that the `2k` bytes up to `i` are
 //! members, so `c{n}` costs about `2 log n` operations and all uses of the same class share them.
-//! `c{0,2k}` from markers is what `c{0,k}` reaches, or reaches and then passes a run of `k`.
+//! `c{0,n}` from markers is what lies at most `n` behind a marker, by doubling as well, and what
+//! any number of members reaches, one addition: the marker that reaches a place through members is
+//! nearer to it than any marker that does not.
 
 use super::class::ByteSet;
 use super::compiler::{Compiler, Follow, Markers, Side};
@@ -11,6 +13,9 @@ use super::error::CompileError;
 use super::utf8::{as_bytes, as_ranges, ClassStreams, Ranges};
 use crate::program::Value;
 use regex_syntax::hir::{Hir, HirKind, Repetition};
+
+/// A repetition that leaves out fewer members is followed step by step.
+const FEWEST_SMEARED: u32 = 3;
 
 impl Compiler<'_> {
     pub(super) fn repetition(
@@ -100,6 +105,11 @@ impl Compiler<'_> {
 
     /// Markers moved over 0 to `count` members.
     fn up_to(&mut self, class: Value, count: u32, markers: Markers) -> Markers {
+        if count >= FEWEST_SMEARED && !self.has_marked_rows() {
+            let near = self.smear(markers.at, count);
+            let reached = self.builder.match_star(markers.at, class);
+            return Markers { at: self.builder.and(near, reached), ..markers };
+        }
         let (mut reached, mut done) = (markers, 0);
         while done < count && reached.at != self.builder.zero() {
             let more = if done == 0 { 1 } else { done.min(count - done) };
@@ -108,6 +118,18 @@ impl Compiler<'_> {
             done += more;
         }
         reached
+    }
+
+    /// Positions at most `count` behind a marker.
+    fn smear(&mut self, markers: Value, count: u32) -> Value {
+        let (mut near, mut done) = (markers, 0);
+        while done < count {
+            let more = (done + 1).min(count - done);
+            let further = self.builder.advance(near, more);
+            near = self.builder.or(near, further);
+            done += more;
+        }
+        near
     }
 
     // --- classes of characters
@@ -206,7 +228,10 @@ impl Compiler<'_> {
         // The optional copies: a star, or the union over each number of copies.
         let inner = Follow::with(self.then_again(sub, follow).or(follow.side));
         match max {
-            None => self.star(sub, now, inner),
+            None => match self.star_of_runs(sub, now) {
+                Some(all) => Ok(all),
+                None => self.star(sub, now, inner),
+            },
             Some(max) => {
                 let mut all = now;
                 for _ in min..max {
@@ -226,6 +251,31 @@ impl Compiler<'_> {
         } else {
             again.or(follow.side)
         }
+    }
+
+    /// `(c+d)*` for classes of bytes without a common member, such as `(\w+ )*`: one addition where
+    /// the least fixed point takes a round for each copy in a block.
+    ///
+    /// Behind a first `c`, markers pass every `c`, and every `d` that follows a `c`. They have
+    /// finished a copy behind each such `d`. Markers may not pass the ends of rows, so that rows
+    /// take the fixed point.
+    fn star_of_runs(&mut self, sub: &Hir, markers: Markers) -> Option<Markers> {
+        if self.has_marked_rows() {
+            return None;
+        }
+        let (run, end) = run_and_end(sub)?;
+        let [run, end] = [run, end].map(|set| set.without(self.options.terminator));
+        if !run.is_disjoint(end) {
+            return None;
+        }
+        let (class, end) = (self.bytes(run), self.bytes(end));
+        let started = self.step(markers.at, class, Side::Unknown).at;
+        let behind = self.builder.advance(class, 1);
+        let end = self.builder.and(end, behind);
+        let passed = self.builder.or(class, end);
+        let reached = self.builder.match_star(started, passed);
+        let finished = self.step(reached, end, Side::Unknown).at;
+        Some(Markers { at: self.builder.or(markers.at, finished), before: Side::Unknown, ..markers })
     }
 
     /// The least fixed point of one more copy. Alternatives that are single classes of bytes become
@@ -326,6 +376,24 @@ fn split_alternatives(hir: &Hir) -> (ByteSet, Vec<&Hir>) {
             Some(set) => (set, Vec::new()),
             None => (ByteSet::EMPTY, vec![hir]),
         },
+    }
+}
+
+/// The classes of `c+d`, captures looked through.
+fn run_and_end(hir: &Hir) -> Option<(ByteSet, ByteSet)> {
+    let parts = match hir.kind() {
+        HirKind::Capture(capture) => return run_and_end(&capture.sub),
+        HirKind::Concat(parts) => parts,
+        _ => return None,
+    };
+    match &parts[..] {
+        [run, end] => match run.kind() {
+            HirKind::Repetition(Repetition { min: 1, max: None, sub, .. }) => {
+                Some((single_bytes(sub)?, single_bytes(end)?))
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::interpret::{Execution, Step};
 use super::member::Member;
+use crate::vectors::{allows, Vectors};
 
 /// The kernel's entry of the table of kernels.
 pub(super) const MEMBER: Member = Member {
@@ -14,7 +15,7 @@ pub(super) const MEMBER: Member = Member {
 
 /// Whether the processor has the instructions, the transposition's aside.
 fn is_available() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")
+    allows(Vectors::Avx2) && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2")
 }
 
 fn interpret(run: &mut Execution<'_>, steps: &[Step]) {

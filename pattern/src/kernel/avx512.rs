@@ -2,6 +2,7 @@
 
 use super::interpret::{Execution, Step};
 use super::member::Member;
+use crate::vectors::{allows, Vectors};
 
 /// The kernel's entry of the table of kernels.
 pub(super) const MEMBER: Member = Member {
@@ -14,7 +15,8 @@ pub(super) const MEMBER: Member = Member {
 
 /// Whether the processor has the instructions, the transposition's aside.
 fn is_available() -> bool {
-    is_x86_feature_detected!("avx512f")
+    allows(Vectors::Avx512)
+        && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")

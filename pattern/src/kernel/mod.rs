@@ -14,6 +14,7 @@
 #[macro_use]
 mod translate;
 
+pub(crate) mod ascii;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -32,7 +33,7 @@ mod liveness;
 mod member;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-mod popcount;
+pub(crate) mod popcount;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod sse2;

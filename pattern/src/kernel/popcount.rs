@@ -3,11 +3,17 @@
 //! The baseline of x86-64 has no instruction for it, and a dozen operations a word are a tenth of a
 //! scan, so the same loop is translated for processors that have one.
 
+#[cfg(target_arch = "x86_64")]
+use crate::vectors::{allows, Vectors};
+
 /// The bits of `words` that are set.
 pub(crate) fn count_ones(words: &[u64]) -> u64 {
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vpopcntdq") {
+        if allows(Vectors::Avx512)
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512vpopcntdq")
+        {
             // SAFETY: just checked.
             return unsafe { with_vectors(words) };
         }

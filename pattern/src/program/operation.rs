@@ -210,6 +210,14 @@ impl BitProgram {
         any(&self.body)
     }
 
+    /// Whether the program has a least fixed point, which may take a round for every few bytes.
+    pub(crate) fn has_loops(&self) -> bool {
+        fn any(body: &[Instruction]) -> bool {
+            body.iter().any(|one| matches!(one.op, Op::WhileAny { .. }) || one.op.body().is_some_and(any))
+        }
+        any(&self.body)
+    }
+
     /// Whether the program has delayed bases. Only Unicode classes need them.
     pub(crate) fn looks_back(&self) -> bool {
         fn any(body: &[Instruction]) -> bool {

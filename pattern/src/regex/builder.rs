@@ -1,5 +1,6 @@
 //! The construction of an expression from patterns and options.
 
+use super::ascii::twin;
 use super::automaton::Automaton;
 use super::error::{Error, ErrorKind};
 use super::expression::Regex;
@@ -74,7 +75,8 @@ impl RegexBuilder {
         let within_lines =
             self.options.unit == Unit::Line || !can_match(&hir, self.options.terminator.byte());
         let can_be_empty = hir.properties().minimum_len() == Some(0);
-        let spans = Spans::new(automaton, hir.clone(), &self.options);
+        let ascii = twin(&hir).filter(|_| self.options.unit == Unit::Line).map(std::sync::Arc::new);
+        let spans = Spans::new(automaton, hir.clone(), ascii.clone(), &self.options);
         Ok(Regex {
             spans,
             plan,
@@ -83,6 +85,8 @@ impl RegexBuilder {
             can_be_empty,
             hir,
             starts: Default::default(),
+            ascii,
+            ascii_starts: Default::default(),
         })
     }
 

@@ -1,6 +1,8 @@
 //! A compiled expression: finds matching lines, and places in them.
 
+use super::ascii::{end_of_ascii, end_of_others};
 use super::automaton::Automaton;
+use super::long_line::LongLine;
 use super::options::{Options, Unit};
 use super::spans::Spans;
 use super::starts::{End, Scratch, Starts};
@@ -10,6 +12,10 @@ use std::ops::{ControlFlow, Range};
 
 /// Number of bytes that [`Regex::first_line`] searches before it sets up streams.
 const NEAR_BYTES: usize = 2 << 10;
+
+/// Shorter parts of a text that are not ASCII are searched line by line when all matches are asked
+/// for: marking starts in them costs more.
+const MARKED_BYTES: usize = 4 << 10;
 
 /// A compiled expression.
 ///
@@ -24,6 +30,9 @@ pub struct Regex {
     pub(super) can_be_empty: bool,
     pub(super) hir: std::sync::Arc<regex_syntax::hir::Hir>,
     pub(super) starts: std::sync::Arc<std::sync::OnceLock<Option<Starts>>>,
+    /// The twin for lines of ASCII, if it is another expression.
+    pub(super) ascii: Option<std::sync::Arc<regex_syntax::hir::Hir>>,
+    pub(super) ascii_starts: std::sync::Arc<std::sync::OnceLock<Option<Starts>>>,
 }
 
 impl Regex {
@@ -172,7 +181,46 @@ impl Regex {
         scratch: &mut Scratch,
         mut push: impl FnMut(Range<usize>),
     ) -> Option<u64> {
-        let starts = self.starts.get_or_init(|| Starts::new(&self.hir, &self.options)).as_ref()?;
+        let any = || self.starts.get_or_init(|| Starts::new(&self.hir, &self.options)).as_ref();
+        let Some(ascii) = self.ascii_starts() else {
+            return Some(self.matches_by_starts(any()?, text, 0..text.len(), scratch, &mut push));
+        };
+        let (mut at, mut undecided) = (0, 0);
+        while at < text.len() {
+            let end = end_of_ascii(text, at, b'\n');
+            undecided += self.matches_by_starts(ascii, text, at..end, scratch, &mut push);
+            at = end;
+            if at < text.len() {
+                let others = at..end_of_others(text, at, b'\n');
+                at = others.end;
+                match any().filter(|_| others.len() >= MARKED_BYTES) {
+                    Some(any) => {
+                        undecided += self.matches_by_starts(any, text, others, scratch, &mut push);
+                    }
+                    // A few lines are searched as the caller would search them.
+                    None => self.matches_by_lines(text, others, &mut push),
+                }
+            }
+        }
+        Some(undecided)
+    }
+
+    /// What finds all matches in lines of ASCII, if they have a way of their own.
+    fn ascii_starts(&self) -> Option<&Starts> {
+        let twin = self.ascii.as_ref()?;
+        self.ascii_starts.get_or_init(|| Starts::new(twin, &self.options)).as_ref()
+    }
+
+    /// Pushes the matches in some lines; the number of places that took the general engine.
+    fn matches_by_starts(
+        &self,
+        starts: &Starts,
+        text: &[u8],
+        lines: Range<usize>,
+        scratch: &mut Scratch,
+        push: &mut impl FnMut(Range<usize>),
+    ) -> u64 {
+        let (base, text) = (lines.start, &text[lines]);
         starts.mark(text, scratch);
         let (mut at, mut undecided) = (0, 0);
         while let Some(start) = scratch.next(text.len(), at) {
@@ -185,11 +233,23 @@ impl Regex {
                 }
             };
             if let Some(end) = end {
-                push(start..end);
+                push(base + start..base + end);
             }
             at = end.unwrap_or(start + 1);
         }
-        Some(undecided)
+        undecided
+    }
+
+    /// Pushes the matches in some lines, line by line.
+    fn matches_by_lines(&self, text: &[u8], lines: Range<usize>, push: &mut impl FnMut(Range<usize>)) {
+        let (base, text) = (lines.start, &text[lines]);
+        let _ = self.matching_lines(text, |line| {
+            let content = line.start..line.start + crate::line::content(&text[line.clone()], b'\n');
+            self.matches_of_line(&text[content], |found| {
+                push(base + line.start + found.start..base + line.start + found.end);
+            });
+            ControlFlow::Continue(())
+        });
     }
 
     /// Where the match that starts at `start` ends, by the general engine in the rest of the line.
@@ -220,6 +280,22 @@ impl Regex {
             at = found.end + 1;
         }
         None
+    }
+
+    /// The search of one line that comes in pieces; `None` if the expression has no exact program,
+    /// or only a slow one.
+    /// The empty line is none, as the empty text has no line.
+    ///
+    /// ```
+    /// let regex = lightfoot_pattern::Regex::new("a.*z")?;
+    /// let mut line = regex.long_line().expect("this pattern has a program");
+    /// line.feed(b"from a");
+    /// line.feed(b" to z");
+    /// assert!(line.finish());
+    /// # Ok::<(), lightfoot_pattern::regex::Error>(())
+    /// ```
+    pub fn long_line(&self) -> Option<LongLine<'_>> {
+        self.plan.scan_of_any_text().map(LongLine::new)
     }
 
     /// Whether an empty string can be a match.

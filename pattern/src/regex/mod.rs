@@ -7,12 +7,14 @@
 //! haystack, like the `regex` crate; lines then have no meaning for engines. **Leaves out**
 //! replacement and splitting, which `regex` has.
 
+pub(crate) mod ascii;
 pub(crate) mod automaton;
 mod builder;
 mod captures;
 mod error;
 mod expression;
 mod find;
+mod long_line;
 mod matcher;
 pub(crate) mod options;
 mod parse;
@@ -25,6 +27,7 @@ pub use captures::Captures;
 pub use error::{Error, ErrorKind};
 pub use expression::Regex;
 pub use find::Matches;
+pub use long_line::LongLine;
 pub use options::{Boundary, Case, Options, Terminator, Unit};
 pub(crate) use set::set_pattern;
 pub use set::RegexSet;

@@ -4,8 +4,9 @@
 //! A matching line is short, and a general engine's preparation of each search costs several times
 //! the search itself. Tables for a forward and a reverse automaton need no preparation. They are
 //! made after many searches, are given up if they would be large (most Unicode classes), and return
-//! a search that they cannot decide (a Unicode `\b` beside a character beyond ASCII). In both cases
-//! spans are those of leftmost-first search.
+//! a search that they cannot decide (a Unicode `\b` beside a character beyond ASCII). Where a line
+//! is ASCII, the tables are those of the expression's twin, which are small. In all cases spans are
+//! those of leftmost-first search.
 
 use super::automaton::Automaton;
 use super::options::Options;
@@ -20,6 +21,10 @@ use std::sync::{Arc, OnceLock};
 
 /// Tables are made after this many searches.
 const PATIENCE: u32 = 200;
+/// Tables of the twin are made sooner, as the general engine takes as long to build.
+const ASCII_PATIENCE: u32 = 8;
+/// Longer parts are not looked at for other characters.
+const ASCII_BYTES: usize = 1 << 10;
 /// Longer parts are searched by the general engine, which skips to rare literals.
 const LONG_BYTES: usize = 16 << 10;
 /// Larger tables would not stay in the caches, and making them takes longer than it saves.
@@ -30,21 +35,34 @@ const TABLE_BYTES: usize = 512 << 10;
 pub(super) struct Spans {
     general: Automaton,
     tables: Arc<SpanTables>,
+    /// Those of the twin, if the expression has one.
+    ascii: Option<Arc<SpanTables>>,
 }
 
 struct SpanTables {
     hir: Arc<Hir>,
     /// The line end for `(?m)^` and `(?m)$`; `None` if tables cannot be used.
     line_end: Option<u8>,
+    patience: u32,
     searches: AtomicU32,
     both: OnceLock<Option<regex::Regex>>,
 }
 
 impl Spans {
-    pub(super) fn new(general: Automaton, hir: Arc<Hir>, options: &Options) -> Spans {
+    /// Both engines; `ascii` is the expression's twin.
+    pub(super) fn new(
+        general: Automaton,
+        hir: Arc<Hir>,
+        ascii: Option<Arc<Hir>>,
+        options: &Options,
+    ) -> Spans {
         let line_end = (!options.utf8).then_some(options.text_line_end);
-        let tables = SpanTables { hir, line_end, searches: AtomicU32::new(0), both: OnceLock::new() };
-        Spans { general, tables: Arc::new(tables) }
+        let tables = |hir, patience| {
+            let (searches, both) = (AtomicU32::new(0), OnceLock::new());
+            Arc::new(SpanTables { hir, line_end, patience, searches, both })
+        };
+        let ascii = ascii.map(|twin| tables(twin, ASCII_PATIENCE));
+        Spans { general, tables: tables(hir, PATIENCE), ascii }
     }
 
     /// The engine that can answer all searches.
@@ -56,7 +74,14 @@ impl Spans {
     #[inline]
     pub(super) fn search(&self, text: &[u8], part: Range<usize>) -> Option<Range<usize>> {
         let is_short = part.len() <= LONG_BYTES;
-        let input = Input::new(text).range(part);
+        let input = Input::new(text).range(part.clone());
+        if let Some(both) =
+            self.ascii.as_ref().filter(|_| is_ascii_around(text, &part)).and_then(|twin| twin.get())
+        {
+            if let Ok(found) = both.try_search(&input) {
+                return found.map(|found| found.range());
+            }
+        }
         if let Some(both) = self.tables.get().filter(|_| is_short) {
             if let Ok(found) = both.try_search(&input) {
                 return found.map(|found| found.range());
@@ -72,12 +97,18 @@ impl Spans {
     }
 }
 
+/// Whether a short part, and the characters that assertions at its ends look at, are ASCII.
+fn is_ascii_around(text: &[u8], part: &Range<usize>) -> bool {
+    let seen = part.start.saturating_sub(1)..text.len().min(part.end + 1);
+    seen.len() <= ASCII_BYTES && text[seen].is_ascii()
+}
+
 impl SpanTables {
     #[inline]
     fn get(&self) -> Option<&regex::Regex> {
         match self.both.get() {
             Some(both) => both.as_ref(),
-            None if self.searches.fetch_add(1, Ordering::Relaxed) < PATIENCE => None,
+            None if self.searches.fetch_add(1, Ordering::Relaxed) < self.patience => None,
             None => self.both.get_or_init(|| self.make()).as_ref(),
         }
     }

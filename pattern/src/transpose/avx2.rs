@@ -6,10 +6,11 @@
 //! crosswise, so that packing within lanes keeps the order.
 
 use super::basis::{Basis, AHEAD_BYTES, HISTORY_WORDS};
+use crate::vectors::{allows, Vectors};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx2")
+    allows(Vectors::Avx2) && is_x86_feature_detected!("avx2")
 }
 
 pub(super) fn transpose(text: &[u8], basis: &mut Basis) {

@@ -6,10 +6,12 @@
 //! Prefetching raises the rate by a third if the text comes from memory.
 
 use super::basis::{Basis, AHEAD_BYTES, HISTORY_WORDS};
+use crate::vectors::{allows, Vectors};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx512f")
+    allows(Vectors::Avx512)
+        && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vbmi")
         && is_x86_feature_detected!("gfni")

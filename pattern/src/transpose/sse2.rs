@@ -9,10 +9,11 @@
 //! operations.
 
 use super::basis::{Basis, HISTORY_WORDS};
+use crate::vectors::{allows, Vectors};
 use std::arch::x86_64::*;
 
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("sse2")
+    allows(Vectors::Sse2) && is_x86_feature_detected!("sse2")
 }
 
 pub(super) fn transpose(text: &[u8], basis: &mut Basis) {

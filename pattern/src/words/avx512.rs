@@ -7,6 +7,7 @@
 
 use super::marks::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use super::tables::{Filter, Tables, MULTIPLIERS};
+use crate::vectors::{allows, Vectors};
 
 use core::arch::x86_64::*;
 
@@ -14,7 +15,8 @@ use core::arch::x86_64::*;
 const AHEAD_BYTES: usize = 2048;
 
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx512f")
+    allows(Vectors::Avx512)
+        && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")

@@ -51,13 +51,16 @@ impl Index {
         let folds = list.words.iter().any(|word| word.folds.iter().any(|&fold| fold != 0));
         let mut tables = Tables::new(length, list.words.len(), if folds { CASE_BIT } else { 0 });
         let sample = sample(text, &tables);
+        let mut windows = Vec::with_capacity(list.words.len());
         let words = list.words.iter().enumerate().map(|(number, word)| {
             let window = rarest(word, length, &tables, &sample);
             let folded = tables.folded(value(&word.bytes[window..window + length]));
             tables.add(folded);
+            windows.push(folded);
             Word::new(word, number, window, hash(folded))
         });
         let mut words: Vec<Word> = words.collect();
+        tables.add_nibbles(&windows, length);
         words.sort_by_key(|word| word.hash);
         let bits = (words.len().max(8).ilog2() + 2).min(16);
         let mut index = Index { tables, words, buckets: vec![0; (1 << bits) + 1], bucket_shift: 32 - bits };

@@ -1,17 +1,25 @@
 //! The tables that tell whether a word may have a given window of four bytes.
 //!
-//! There are three sieves, each a set of hashes. They are asked in this order. **Filters** of 2,048
-//! bits lie in registers: a linear map over bits gives a row of eight bits and a place in it. There
-//! is one filter for few words. For some hundreds there are two with independent maps, because two
-//! filters that are each a fifth full pass a twentieth of all windows. For thousands there is none,
-//! because it would be full. **Bitmaps** of 8 or 16 KB lie in the first-level cache: two, with
-//! different multipliers. If case is folded, all bytes of windows have the case bit set, in the
-//! text and in the tables. That unites other bytes too, which costs a few more marks.
+//! There are three sieves, each a set of hashes, and one for processors that cannot compute the
+//! first in registers. They are asked in this order. **Filters** of 2,048 bits lie in registers: a
+//! linear map over bits gives a row of eight bits and a place in it. There is one filter for few
+//! words. For some hundreds there are two with independent maps, because two filters that are each
+//! a fifth full pass a twentieth of all windows. For thousands there is none, because it would be
+//! full. **Bitmaps** of 8 or 16 KB lie in the first-level cache: two, with different multipliers.
+//! **Nibbles** are tables of sixteen entries for the upper and the lower half of each byte of a
+//! window, with a bit for each of eight groups of words, after Teddy; they serve few words. If case
+//! is folded, all bytes of windows have the case bit set, in the text and in the tables. That
+//! unites other bytes too, which costs a few more marks.
 
 /// With more words, one filter passes too much.
 const WORDS_OF_ONE_FILTER: usize = 60;
 /// With more words, two filters pass too much.
 const WORDS_OF_TWO_FILTERS: usize = 1200;
+
+/// With more words, the groups of nibbles pass too much.
+const WORDS_OF_NIBBLES: usize = 64;
+/// Groups of words that nibbles tell apart, a bit each.
+const GROUPS: usize = 8;
 
 /// Odd multipliers: the first comes from the golden ratio (Knuth 1973, section 6.4).
 pub(super) const MULTIPLIERS: [u32; 2] = [0x9e37_79b1, 0x85eb_ca6b];
@@ -35,6 +43,45 @@ pub(super) struct Tables {
     pub(super) bitmaps: [Vec<u32>; 2],
     /// A bitmap has two to the power of this many bits.
     pub(super) bitmap_bits: u32,
+    /// For few words.
+    pub(super) nibbles: Option<Nibbles>,
+}
+
+/// For each byte of a window and each value of its lower and its upper half, the groups of words
+/// whose window has it. Bytes that windows lack have all groups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Nibbles {
+    pub(super) lower: [[u8; 16]; 4],
+    pub(super) upper: [[u8; 16]; 4],
+}
+
+impl Nibbles {
+    /// Tables of these windows of `length` bytes.
+    fn new(windows: &[u32], length: usize) -> Nibbles {
+        // Words whose windows look alike share a group, which then passes little else.
+        let mut sorted = windows.to_vec();
+        sorted.sort_unstable();
+        let fill = |at| if at < length { [0; 16] } else { [u8::MAX; 16] };
+        let mut nibbles = Nibbles { lower: std::array::from_fn(fill), upper: std::array::from_fn(fill) };
+        for (number, window) in sorted.iter().enumerate() {
+            let group = 1 << (number * GROUPS / sorted.len());
+            for (at, byte) in window.to_le_bytes().into_iter().take(length).enumerate() {
+                nibbles.lower[at][usize::from(byte & 15)] |= group;
+                nibbles.upper[at][usize::from(byte >> 4)] |= group;
+            }
+        }
+        nibbles
+    }
+
+    /// Whether a folded window may be that of a word.
+    #[cfg(test)]
+    pub(super) fn pass(&self, window: u32) -> bool {
+        let bytes = window.to_le_bytes().into_iter().enumerate();
+        let groups = bytes.map(|(at, byte)| {
+            self.lower[at][usize::from(byte & 15)] & self.upper[at][usize::from(byte >> 4)]
+        });
+        groups.fold(u8::MAX, |all, groups| all & groups) != 0
+    }
 }
 
 /// Bit `q` of byte `r` is set if a window is mapped to row `r` and place `q`.
@@ -61,7 +108,13 @@ impl Tables {
             places: map(0, length),
             bitmaps: [vec![0; 1 << (bitmap_bits - 5)], vec![0; 1 << (bitmap_bits - 5)]],
             bitmap_bits,
+            nibbles: None,
         }
+    }
+
+    /// Makes the tables of nibbles of all windows, if these are few.
+    pub(super) fn add_nibbles(&mut self, windows: &[u32], length: usize) {
+        self.nibbles = (windows.len() <= WORDS_OF_NIBBLES).then(|| Nibbles::new(windows, length));
     }
 
     /// The window with the case bits set, and without bytes that windows lack.

@@ -37,7 +37,13 @@ fn every_kernel_marks_what_the_slow_twin_marks() {
                 for kernel in kernels() {
                     let mut marks = [0; CHUNK_BYTES + 64];
                     let found = (kernel.mark)(&index.tables, &text, from, end, &mut marks);
-                    assert_eq!(marks[..found], expected[..number], "{} of {count} from {from}", kernel.name);
+                    let passes = |&&mark: &&u16| {
+                        let window = tables::window_at(&text, from + usize::from(mark));
+                        let nibbles = index.tables.nibbles.as_ref().filter(|_| kernel.name == "avx2");
+                        nibbles.is_none_or(|nibbles| nibbles.pass(index.tables.folded(window)))
+                    };
+                    let expected: Vec<u16> = expected[..number].iter().filter(passes).copied().collect();
+                    assert_eq!(marks[..found], expected, "{} of {count} from {from}", kernel.name);
                 }
             }
         }

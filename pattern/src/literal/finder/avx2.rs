@@ -3,13 +3,14 @@
 //! Cost: per 32 positions two loads and two comparisons; one test for all 128.
 
 use super::probes::{Found, Probes, AHEAD_BYTES};
+use crate::vectors::{allows, Vectors};
 use core::arch::x86_64::*;
 
 /// Positions of a step.
 const STEP_BYTES: usize = 128;
 
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx2")
+    allows(Vectors::Avx2) && is_x86_feature_detected!("avx2")
 }
 
 pub(super) fn find(probes: &Probes, string: &[u8], text: &[u8], from: usize) -> Found {

@@ -3,13 +3,14 @@
 //! Cost: per 64 positions two loads, two comparisons and a prefetch; one test for all 256.
 
 use super::probes::{Found, Probes, AHEAD_BYTES};
+use crate::vectors::{allows, Vectors};
 use core::arch::x86_64::*;
 
 /// Positions of a step.
 const STEP_BYTES: usize = 256;
 
 pub(super) fn is_available() -> bool {
-    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
+    allows(Vectors::Avx512) && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
 }
 
 pub(super) fn find(probes: &Probes, string: &[u8], text: &[u8], from: usize) -> Found {
