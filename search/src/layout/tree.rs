@@ -16,15 +16,27 @@ use core::ops::Range;
 use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
 use super::ordered::{fill_sorted, holds_sorted};
 use crate::lane::{Exact, Lane};
-use crate::line::{lanes, lanes_mut, lines_for, Line};
+use crate::line::{lanes, lanes_mut, lines_for, Level, Line, Place, LINE_BYTES};
 use crate::memory::Memory;
 use crate::simd::{Simd, Vectors};
 
 /// The most levels of any tree: 9^21 > 2^64.
 const LEVELS_MAX: usize = 22;
 
-/// Queries that descend in step, so that their misses overlap.
-const ABREAST: usize = 64;
+/// Queries that descend in step. From a line's address to the next one takes some twenty cycles, and
+/// out-of-order execution looks some fifty steps ahead: these are to be of as many queries. Where a
+/// level is far, a group's lines are prefetched one group before they are read.
+const GROUP: usize = 32;
+
+/// Levels are near while they and the levels above them take no more bytes: reading one of their
+/// lines is so fast that out-of-order execution hides it.
+const NEAR_BYTES: usize = 5 << 18;
+
+/// The most far levels that the pipeline has room for; a tree with more has them in near levels.
+const FAR_MAX: usize = 7;
+
+/// Groups in the pipeline.
+const RING: usize = FAR_MAX + 1;
 
 /// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
@@ -68,13 +80,20 @@ impl Tree {
 
     /// The levels above the leaves, and the leaves, as slices of lines.
     #[inline(always)]
-    fn levels<'a>(&self, lines: &'a [Line]) -> ([&'a [Line]; LEVELS_MAX], usize) {
-        let mut levels = [&lines[..0]; LEVELS_MAX];
+    fn levels<'a>(&self, lines: &'a [Line]) -> [Level<'a>; LEVELS_MAX] {
+        let mut levels = [Level::of(&lines[..0]); LEVELS_MAX];
         for level in 0..self.depth {
             let end = if level + 1 < self.depth { self.first[level + 1] } else { self.lines };
-            levels[level] = &lines[self.first[level]..end];
+            levels[level] = Level::of(&lines[self.first[level]..end]);
         }
-        (levels, self.depth)
+        levels
+    }
+
+    /// The number of levels that are near.
+    fn near(&self) -> usize {
+        let ends = self.first[1..self.depth].iter().chain(core::iter::once(&self.lines));
+        let near = ends.take_while(|&&end| end * LINE_BYTES <= NEAR_BYTES).count();
+        near.max(self.depth.saturating_sub(FAR_MAX)).max(1)
     }
 
     /// Separator `i` of a level in which each child spans `span` leaves.
@@ -153,31 +172,130 @@ impl<L: Lane> Method<L> for Tree {
 
     #[inline(always)]
     fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
-        let (levels, depth) = self.levels(lines);
-        if depth == 0 {
+        if self.depth == 0 {
             return out.fill(0);
         }
-        for (queries, out) in queries.chunks(ABREAST).zip(out.chunks_mut(ABREAST)) {
-            descend(simd, &levels[..depth], queries, out);
+        let levels = self.levels(lines);
+        let (near, far) = levels[..self.depth].split_at(self.near());
+        let rest = match far {
+            [] => descend_near(simd, near, queries, out),
+            _ => descend_far(simd, near, far, queries, out),
+        };
+        for (&query, rank) in queries[rest..].iter().zip(&mut out[rest..]) {
+            *rank = self.rank(simd, lines, query);
         }
     }
 }
 
-/// Takes a group of queries down all levels in step. `out` holds their nodes on the way and their
-/// ranks at the end.
+/// One step down for a group of queries.
 #[inline(always)]
-fn descend<L: Lane, S: Simd>(simd: S, levels: &[&[Line]], queries: &[L], out: &mut [usize]) {
-    out.fill(0);
-    for pair in levels.windows(2) {
-        for (node, &query) in out.iter_mut().zip(queries) {
-            *node = *node * (L::PER_LINE + 1) + L::less(simd, L::node(&pair[0][*node]), query);
-            simd.prefetch(pair[1], *node);
+fn step<L: Lane, S: Simd>(simd: S, level: Level<'_>, places: &mut [Place; GROUP], queries: &[L; GROUP]) {
+    for (place, &query) in places.iter_mut().zip(queries) {
+        let count = L::less(simd, L::node(level.at(*place)), query);
+        *place = place.child(L::PER_LINE + 1, count);
+    }
+}
+
+/// The first step down: all queries read the root.
+#[inline(always)]
+fn first_step<L: Lane, S: Simd>(simd: S, level: Level<'_>, places: &mut [Place; GROUP], queries: &[L; GROUP]) {
+    let root = L::node(level.at(Place::FIRST));
+    for (place, &query) in places.iter_mut().zip(queries) {
+        *place = Place::FIRST.child(L::PER_LINE + 1, L::less(simd, root, query));
+    }
+}
+
+/// One step down into a level that is far, whose lines are prefetched.
+#[inline(always)]
+fn step_ahead<L: Lane, S: Simd>(
+    simd: S,
+    (level, next): (Level<'_>, Level<'_>),
+    places: &mut [Place; GROUP],
+    queries: &[L; GROUP],
+) {
+    for (place, &query) in places.iter_mut().zip(queries) {
+        let count = L::less(simd, L::node(level.at(*place)), query);
+        *place = place.child(L::PER_LINE + 1, count);
+        simd.prefetch(next.lines(), place.number());
+    }
+}
+
+/// The ranks of queries whose leaves are at `places`.
+#[inline(always)]
+fn finish<L: Lane, S: Simd>(
+    simd: S,
+    leaves: Level<'_>,
+    places: &[Place; GROUP],
+    queries: &[L; GROUP],
+    out: &mut [usize; GROUP],
+) {
+    for ((place, &query), rank) in places.iter().zip(queries).zip(out) {
+        let count = L::less(simd, L::node(leaves.at(*place)), query);
+        *rank = place.first_lane::<L>() + count;
+    }
+}
+
+/// Takes queries down a tree that is near. Returns how many were answered: all but a last few.
+#[inline(always)]
+fn descend_near<L: Lane, S: Simd>(simd: S, levels: &[Level<'_>], queries: &[L], out: &mut [usize]) -> usize {
+    let Some((&leaves, upper)) = levels.split_last() else { return 0 };
+    let ((groups, _), (outs, _)) = (queries.as_chunks::<GROUP>(), out.as_chunks_mut::<GROUP>());
+    for (queries, out) in groups.iter().zip(outs) {
+        let mut places = [Place::FIRST; GROUP];
+        let Some((&root, others)) = upper.split_first() else {
+            finish(simd, leaves, &places, queries, out);
+            continue;
+        };
+        first_step(simd, root, &mut places, queries);
+        for &level in others {
+            step(simd, level, &mut places, queries);
+        }
+        finish(simd, leaves, &places, queries, out);
+    }
+    groups.len() * GROUP
+}
+
+/// Takes queries down a tree with far levels. In turn t, group t goes through the near levels, group
+/// t - 1 through the first far level, and so on: each reads lines that were prefetched a turn
+/// before. Returns how many queries were answered: all but a last few.
+#[inline(always)]
+fn descend_far<L: Lane, S: Simd>(
+    simd: S,
+    near: &[Level<'_>],
+    far: &[Level<'_>],
+    queries: &[L],
+    out: &mut [usize],
+) -> usize {
+    let ((groups, _), (outs, _)) = (queries.as_chunks::<GROUP>(), out.as_chunks_mut::<GROUP>());
+    let (Some((&root, inner)), Some((&leaves, _))) = (near.split_first(), far.split_last()) else { return 0 };
+    let mut ring = [[Place::FIRST; GROUP]; RING];
+    for turn in 0..groups.len() + far.len() {
+        // The group that ends first: its place in the ring is free for the group that begins.
+        if let Some(last) = turn.checked_sub(far.len()) {
+            finish(simd, leaves, &ring[last % RING], &groups[last], &mut outs[last]);
+        }
+        for stage in (1..far.len()).rev() {
+            let Some(number) = turn.checked_sub(stage) else { continue };
+            let Some(queries) = groups.get(number) else { continue };
+            step_ahead(simd, (far[stage - 1], far[stage]), &mut ring[number % RING], queries);
+        }
+        let Some(queries) = groups.get(turn) else { continue };
+        let places = &mut ring[turn % RING];
+        let levels = [root].into_iter().chain(inner.iter().copied());
+        let nexts = inner.iter().copied().chain([far[0]]);
+        for (depth, (level, next)) in levels.zip(nexts).enumerate() {
+            match (depth, depth == inner.len()) {
+                (0, true) => {
+                    places.fill(Place::FIRST);
+                    step_ahead(simd, (level, next), places, queries);
+                }
+                (0, false) => first_step(simd, level, places, queries),
+                (_, true) => step_ahead(simd, (level, next), places, queries),
+                (_, false) => step(simd, level, places, queries),
+            }
         }
     }
-    let leaves = levels[levels.len() - 1];
-    for (node, &query) in out.iter_mut().zip(queries) {
-        *node = *node * L::PER_LINE + L::less(simd, L::node(&leaves[*node]), query);
-    }
+    groups.len() * GROUP
 }
 
 impl Tree {
