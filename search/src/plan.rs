@@ -180,7 +180,7 @@ fn preference<L: Lane>(n: usize) -> Vec<Layout> {
     if n <= L::PER_LINE * (L::PER_LINE + 1) {
         alloc::vec![Layout::Tree]
     } else {
-        alloc::vec![Layout::Split, Layout::Tree]
+        alloc::vec![Layout::Split, Layout::Pieces, Layout::Tree]
     }
 }
 
@@ -189,8 +189,10 @@ fn reason(layout: Layout, options: &Options, refused: &[(Layout, Refusal)]) -> S
     if options.layout.is_some() {
         return String::from("asked for by name");
     }
-    if let Some((other, why)) = refused.first() {
-        return format!("{} refused: {}", other.name(), why.why());
+    if !refused.is_empty() {
+        let each: Vec<String> =
+            refused.iter().map(|(other, why)| format!("{} refused: {}", other.name(), why.why())).collect();
+        return each.join("; ");
     }
     String::from(match layout {
         Layout::Split => "the keys are evenly spread: one line a query",

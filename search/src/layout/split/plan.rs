@@ -10,10 +10,10 @@ use crate::scale::Scale;
 /// n keys in `scale.buckets()` lines, then `blocks` overflow blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Split<L: Lane> {
-    pub(super) n: usize,
-    pub(super) scale: Scale<L>,
-    pub(super) digit: Width,
-    pub(super) blocks: usize,
+    pub(in crate::layout) n: usize,
+    pub(in crate::layout) scale: Scale<L>,
+    pub(in crate::layout) digit: Width,
+    pub(in crate::layout) blocks: usize,
 }
 
 impl<L: Lane> Split<L> {

@@ -33,16 +33,16 @@ use crate::scale::Scale;
 use crate::simd::{Simd, MARKS};
 
 /// Queries that are located together. Their lines are prefetched one group before they are read.
-const GROUP: usize = MARKS;
+pub(in crate::layout) const GROUP: usize = MARKS;
 
 /// Lines read per turn of the inner loop.
 const UNROLLED: usize = 8;
 
 /// Where the queries of a group go.
 #[derive(Clone, Copy)]
-struct Located<D> {
-    buckets: [u32; GROUP],
-    digits: [D; GROUP],
+pub(in crate::layout) struct Located<D> {
+    pub(in crate::layout) buckets: [u32; GROUP],
+    pub(in crate::layout) digits: [D; GROUP],
 }
 
 impl<D: Digit> Located<D> {
@@ -81,7 +81,7 @@ impl<D: Digit> DeferredBlocks<D> {
 impl<L: Lane> Split<L> {
     /// The rank of a query that was located.
     #[inline(always)]
-    pub(super) fn rank_at<D: Digit, S: Simd>(
+    pub(in crate::layout) fn rank_at<D: Digit, S: Simd>(
         &self,
         simd: S,
         lines: &[Line],
@@ -119,14 +119,33 @@ impl<L: Lane> Split<L> {
         queries: &[L],
         out: &mut [usize],
     ) {
-        let (groups, rest) = queries.as_chunks::<GROUP>();
-        let (answers, last) = out.as_chunks_mut::<GROUP>();
+        let locate = |queries: &[L; GROUP], located: &mut Located<D>| located.locate(&self.scale, queries);
+        let done = self.ranks_of_groups(simd, lines, queries, out, locate);
+        for (&query, rank) in queries[done..].iter().zip(&mut out[done..]) {
+            let (bucket, fraction) = self.scale.locate(query);
+            *rank = self.rank_at::<D, S>(simd, lines, bucket, D::of(fraction));
+        }
+    }
+
+    /// The pipeline with the caller's way to locate a group. Returns how many queries were answered:
+    /// all but a last few that do not fill a group.
+    #[inline(always)]
+    pub(in crate::layout) fn ranks_of_groups<D: Digit, S: Simd>(
+        &self,
+        simd: S,
+        lines: &[Line],
+        queries: &[L],
+        out: &mut [usize],
+        locate: impl Fn(&[L; GROUP], &mut Located<D>),
+    ) -> usize {
+        let (groups, _) = queries.as_chunks::<GROUP>();
+        let (answers, _) = out.as_chunks_mut::<GROUP>();
         let mut located = [Located::<D>::EMPTY; 4];
         let mut deferred = DeferredBlocks::<D>::EMPTY;
         for turn in 0..groups.len() + 4 {
             // Group t: locate its queries.
             if let Some(group) = groups.get(turn) {
-                located[turn % 4].locate(&self.scale, group);
+                locate(group, &mut located[turn % 4]);
             }
             // Group t - 2: its lines have arrived. Lines of group t are prefetched meanwhile, one
             // for each line that is read, so that requests are spread evenly.
@@ -144,10 +163,7 @@ impl<L: Lane> Split<L> {
                 self.defer(simd, lines, &located[(turn + 1) % 4], simd.marked(out, DIRECTORY), &mut deferred);
             }
         }
-        for (&query, rank) in rest.iter().zip(last) {
-            let (bucket, fraction) = self.scale.locate(query);
-            *rank = self.rank_at::<D, S>(simd, lines, bucket, D::of(fraction));
-        }
+        groups.len() * GROUP
     }
 
     /// Answers the group `now`, treats directories as lines, and prefetches the lines `ahead`.
