@@ -28,9 +28,13 @@ const LEVELS_MAX: usize = 22;
 /// level is far, a group's lines are prefetched one group before they are read.
 const GROUP: usize = 32;
 
-/// Levels are near while they and the levels above them take no more bytes: reading one of their
-/// lines is so fast that out-of-order execution hides it.
-const NEAR_BYTES: usize = 5 << 18;
+/// A tree of no more bytes is near: reading one of its lines is so fast that out-of-order execution
+/// hides it.
+const NEAR_TREE_BYTES: usize = 5 << 18;
+
+/// Of a larger tree levels are near while they and the levels above them take no more bytes: the
+/// lines of lower levels, which are read once and seldom again, displace others from larger caches.
+const NEAR_BYTES: usize = 1 << 17;
 
 /// The most far levels that the pipeline has room for; a tree with more has them in near levels.
 const FAR_MAX: usize = 7;
@@ -91,6 +95,9 @@ impl Tree {
 
     /// The number of levels that are near.
     fn near(&self) -> usize {
+        if self.lines * LINE_BYTES <= NEAR_TREE_BYTES {
+            return self.depth;
+        }
         let ends = self.first[1..self.depth].iter().chain(core::iter::once(&self.lines));
         let near = ends.take_while(|&&end| end * LINE_BYTES <= NEAR_BYTES).count();
         near.max(self.depth.saturating_sub(FAR_MAX)).max(1)

@@ -1,7 +1,7 @@
 //! Checks that tables from an untrusted file lead every query to a line, and larger queries never to
 //! an earlier one.
 
-use super::{Pieces, Tables};
+use super::{cell, Pieces, Tables, BELOW_BITS};
 use crate::lane::Lane;
 use crate::scale::Scale;
 
@@ -13,23 +13,17 @@ impl<L: Lane> Pieces<L> {
 
     /// Whether each root's cells follow those of the root before it.
     fn roots_follow(&self, tables: &Tables<'_, L>) -> bool {
-        let beyond = self.beyond.widen();
-        let mut next = 0u64;
-        for (root, &[_, below]) in tables.roots.iter().enumerate() {
-            // The shortest and the longest distance that lead to this root, and their cells.
-            let low = (root as u64) << self.shift;
-            let high = beyond.min(low | ((1u64 << self.shift) - 1));
-            let cell = |distance| tables.cell(L::narrow(distance), self.shift) as u64;
-            let steps = (high >> (below & 63)) - (low >> (below & 63));
-            if below > self.shift || low > high || cell(low) != next || steps >= tables.cells.len() as u64 {
-                return false;
-            }
-            if cell(high) != next + steps {
-                return false;
-            }
-            next += steps + 1;
-        }
-        next == tables.cells.len() as u64
+        let (within, beyond) = (self.within().widen(), self.beyond.widen());
+        let mut next = 0;
+        let follow = tables.roots.iter().enumerate().all(|(number, &root)| {
+            // The longest distance that leads to this root, and its cell.
+            let low = (number as u64) << self.shift;
+            let last = u64::from(cell(root, L::narrow(beyond.min(low | within)), self.within()));
+            let begins = u64::from(root >> BELOW_BITS) == next && root & ((1 << BELOW_BITS) - 1) < L::BITS;
+            next = last + 1;
+            begins && last < tables.cells.len() as u64
+        });
+        follow && next == tables.cells.len() as u64
     }
 
     /// Whether each cell's lines lie behind those of the cell before it, and the last are lines.

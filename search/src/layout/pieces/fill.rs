@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::plan::{Cuts, Pieces};
-use super::Cell;
+use super::{Cell, BELOW_BITS};
 use crate::lane::{Exact, Lane};
 use crate::layout::method::{Contents, Placing, Refusal};
 use crate::layout::split::digit::{with_digit, Digit, Width, WIDTHS};
@@ -124,21 +124,21 @@ impl<L: Lane> Pieces<L> {
         let digit: Width = self.inner.digit;
         let cells = cuts.ranks.windows(2).map(|pair| super::plan::wanted_lines(&keys[pair[0]..pair[1]], digit, load));
         let lines = cells.sum::<usize>();
-        (lines + lines / 2 + 64, lines + 64)
+        (3 * lines + 64, lines + 64)
     }
 
     /// Writes both tables.
     fn write_tables(&self, lines: &mut [Line], cuts: &Cuts, cells: &[Cell<L>]) {
         let (roots, rest) = lines.split_at_mut(self.root_lines());
         let mut first_cell = 0u32;
-        let entries = lanes_mut::<u32>(roots).as_chunks_mut::<2>().0;
+        let entries = lanes_mut::<u32>(roots);
         for ((root, &logarithm), entry) in cuts.logarithms.iter().enumerate().zip(entries) {
-            // A cell's number is its root's first plus the shifted distance, which counts from the
-            // first root.
-            let before = (root as u64) << logarithm;
-            *entry = [first_cell.wrapping_sub(before as u32), self.shift - logarithm];
-            let of_root = (self.beyond.widen() >> (self.shift - logarithm)).min(before + (1 << logarithm) - 1);
-            first_cell += (of_root - before + 1) as u32;
+            let below = self.shift - logarithm;
+            *entry = first_cell << BELOW_BITS | below;
+            // The last root may end in the midst of its cells.
+            let low = (root as u64) << self.shift;
+            let high = self.beyond.widen().min(low | self.within().widen());
+            first_cell += ((high - low) >> below) as u32 + 1;
         }
         lanes_mut::<L>(rest).as_chunks_mut::<4>().0[..cells.len()].copy_from_slice(cells);
     }

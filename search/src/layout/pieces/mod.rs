@@ -8,7 +8,7 @@
 //! scale of some hundred keys, gaps between cells take no lines, and outliers take one line each.
 //!
 //! ```text
-//! query - min ──▶ root = its top bits    [first cell, shift]     8 bytes each, 8 KiB at most
+//! query - min ──▶ root = its top bits    [first cell, shift]     4 bytes each, 4 KiB at most
 //!             ──▶ cell = the next bits   [min, beyond, multiplier, first line]
 //!             ──▶ line = first line + (query - min of the cell) · multiplier, and a digit: see `split`
 //! ```
@@ -36,10 +36,10 @@ use super::method::{Contents, Method, Numbers, Placing, Properties, Refusal};
 use super::split::digit::{first_block, first_rank, head, with_digit, Digit, Width, DIRECTORY};
 use super::split::{Located, GROUP};
 use crate::lane::{Exact, Lane};
-use crate::line::{lanes, Line};
+use crate::line::{lanes, Line, LINE_BYTES};
 use crate::memory::Memory;
 use crate::scale::Scale;
-use crate::simd::{Simd, Vectors};
+use crate::simd::{Simd, Vectors, GATHERED};
 
 /// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
@@ -50,27 +50,25 @@ pub(super) const PROPERTIES: Properties = Properties {
     is_order_checked: false,
 };
 
+/// A table of more cells is prefetched.
+const NEAR_CELLS: usize = 2048;
+
 /// A cell of the table: the smallest key, the reach of the map, its multiplier, and the first line.
 pub(super) type Cell<L> = [L; 4];
+
+/// Bits of a root's entry that say how far a distance is shifted to number its cells.
+pub(super) const BELOW_BITS: u32 = 6;
 
 /// The tables of an index, as slices.
 #[derive(Clone, Copy)]
 pub(super) struct Tables<'a, L> {
-    /// The number of a root's first cell, and how far a distance is shifted to count its cells.
-    /// Both are taken so that a cell's number is the wrapping sum of the first and the shifted
-    /// distance.
-    pub(super) roots: &'a [[u32; 2]],
+    /// The number of a root's first cell, and in the low [`BELOW_BITS`] how far a distance within
+    /// the root is shifted to number its cells.
+    pub(super) roots: &'a [u32],
     pub(super) cells: &'a [Cell<L>],
 }
 
 impl<L: Lane> Tables<'_, L> {
-    /// The number of the cell for a distance from the smallest key.
-    #[inline(always)]
-    pub(super) fn cell(&self, distance: L, shift: u32) -> usize {
-        let [first, below] = self.roots[(distance.widen() >> (shift & 63)) as usize];
-        first.wrapping_add((distance.widen() >> (below & 63)) as u32) as usize
-    }
-
     /// The line of a query in a cell, and the query's fraction there.
     #[inline(always)]
     pub(super) fn locate(&self, cell: usize, query: L) -> (usize, u64) {
@@ -80,13 +78,20 @@ impl<L: Lane> Tables<'_, L> {
     }
 }
 
+/// The number of a distance's cell, from the entry of its root; `within` masks the distance within
+/// the root.
+#[inline(always)]
+pub(super) fn cell<L: Lane>(root: u32, distance: L, within: L) -> u32 {
+    (root >> BELOW_BITS) + distance.and(within).right(root & ((1 << BELOW_BITS) - 1)).widen() as u32
+}
+
 impl<L: Lane> Pieces<L> {
     /// The tables, and the lines behind them.
     #[inline(always)]
     pub(super) fn parts<'a>(&self, lines: &'a [Line]) -> (Tables<'a, L>, &'a [Line]) {
         let (tables, lines) = lines.split_at(self.table_lines());
         let (roots, cells) = tables.split_at(self.root_lines());
-        let roots = &lanes::<u32>(roots).as_chunks::<2>().0[..self.roots()];
+        let roots = &lanes::<u32>(roots)[..self.roots()];
         let cells = &lanes::<L>(cells).as_chunks::<4>().0[..self.cells];
         (Tables { roots, cells }, lines)
     }
@@ -97,23 +102,58 @@ impl<L: Lane> Pieces<L> {
         query.minus(self.min).min(self.beyond)
     }
 
-    /// Locates a group in two passes, so that the loads of one pass overlap.
+    /// The mask of a distance within its root.
     #[inline(always)]
-    fn locate_group<D: Digit>(
+    pub(super) fn within(&self) -> L {
+        L::narrow((1u64 << (self.shift & 63)) - 1)
+    }
+
+    /// The cells of a group, whose rows are prefetched where the table is large.
+    #[inline(always)]
+    fn cells_of_group<S: Simd>(
         &self,
+        simd: S,
         tables: &Tables<'_, L>,
+        lines: &[Line],
         queries: &[L; GROUP],
+    ) -> [[u32; GATHERED]; GROUP / GATHERED] {
+        let mut all = [[0; GATHERED]; GROUP / GATHERED];
+        for (queries, cells) in queries.as_chunks::<GATHERED>().0.iter().zip(&mut all) {
+            let distances = queries.map(|query| self.distance(query));
+            let roots = distances.map(|distance| distance.right(self.shift).widen() as u32);
+            let roots = simd.gather_words(tables.roots, &roots);
+            for ((to, &root), &distance) in cells.iter_mut().zip(&roots).zip(&distances) {
+                *to = cell(root, distance, self.within());
+            }
+            if self.cells > NEAR_CELLS {
+                let first = self.root_lines();
+                let per_line = LINE_BYTES / size_of::<Cell<L>>();
+                cells.iter().for_each(|&cell| simd.prefetch(lines, first + cell as usize / per_line));
+            }
+        }
+        all
+    }
+
+    /// Locates a group from its cells: vector arithmetic, but for one load for each query.
+    #[inline(always)]
+    fn locate_group<D: Digit, S: Simd>(
+        &self,
+        simd: S,
+        tables: &Tables<'_, L>,
+        (queries, cells): (&[L; GROUP], &[[u32; GATHERED]; GROUP / GATHERED]),
         located: &mut Located<D>,
     ) {
-        let mut cells = [0u32; GROUP];
-        for (cell, &query) in cells.iter_mut().zip(queries) {
-            *cell = tables.cell(self.distance(query), self.shift) as u32;
-        }
-        let places = located.buckets.iter_mut().zip(&mut located.digits);
-        for ((&cell, &query), (bucket, digit)) in cells.iter().zip(queries).zip(places) {
-            let (line, fraction) = tables.locate(cell as usize, query);
-            *bucket = line as u32;
-            *digit = D::of(fraction);
+        let (buckets, _) = located.buckets.as_chunks_mut::<GATHERED>();
+        let (digits, _) = located.digits.as_chunks_mut::<GATHERED>();
+        let queries = queries.as_chunks::<GATHERED>().0.iter().zip(cells);
+        for (((queries, cells), buckets), digits) in queries.zip(buckets).zip(digits) {
+            let [mins, beyonds, multipliers, firsts] = L::gather_rows(simd, tables.cells, cells);
+            for i in 0..GATHERED {
+                let scale = Scale::of_table(mins[i], beyonds[i], multipliers[i]);
+                let (line, fraction) = scale.locate_abreast(queries[i]);
+                buckets[i] = (firsts[i].widen() as u32).wrapping_add(line as u32);
+                digits[i] = D::of(fraction);
+            }
         }
     }
 
@@ -126,7 +166,9 @@ impl<L: Lane> Pieces<L> {
         lines: &[Line],
         query: L,
     ) -> usize {
-        let cell = tables.cell(self.distance(query), self.shift);
+        let distance = self.distance(query);
+        let root = tables.roots[distance.right(self.shift).widen() as usize];
+        let cell = cell(root, distance, self.within()) as usize;
         let (line, fraction) = tables.locate(cell, query);
         self.inner.rank_at(simd, lines, line, D::of(fraction))
     }
@@ -134,11 +176,13 @@ impl<L: Lane> Pieces<L> {
     /// Many ranks.
     #[inline(always)]
     fn ranks_as<D: Digit, S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
-        let (tables, lines) = self.parts(lines);
-        let locate = |queries: &[L; GROUP], located: &mut Located<D>| {
-            self.locate_group(&tables, queries, located);
+        let all = lines;
+        let (tables, lines) = self.parts(all);
+        let prepare = |queries: &[L; GROUP]| self.cells_of_group(simd, &tables, all, queries);
+        let locate = |queries: &[L; GROUP], cells: &_, located: &mut Located<D>| {
+            self.locate_group(simd, &tables, (queries, cells), located);
         };
-        let done = self.inner.ranks_of_groups(simd, lines, queries, out, locate);
+        let done = self.inner.ranks_of_groups(simd, lines, queries, out, prepare, locate);
         for (&query, rank) in queries[done..].iter().zip(&mut out[done..]) {
             *rank = self.rank_as::<D, S>(simd, &tables, lines, query);
         }

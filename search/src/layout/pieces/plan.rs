@@ -23,10 +23,13 @@ const KEYS_PER_ROOT: usize = 64;
 
 /// Keys of a cell on average, coarsest first: a coarse table stays in a nearer cache, a fine one
 /// follows a rough distribution.
-const KEYS_PER_CELL: [usize; 3] = [512, 128, 32];
+const KEYS_PER_CELL: [usize; 4] = [2048, 512, 128, 32];
 
 /// A table of cells is not made finer when it would outgrow this many cells.
 const CELLS_MAX: usize = 1 << 18;
+
+/// With more keys, in hundredths, in crowded lines the tree is faster.
+const REFUSED_PERCENT: usize = 40;
 
 /// The most keys, in hundredths, that may stand in crowded lines before a finer table is tried.
 const CROWDED_MAX_PERCENT: usize = 8;
@@ -65,7 +68,7 @@ impl<L: Lane> Pieces<L> {
     /// Lines of the roots' table.
     #[inline(always)]
     pub(super) fn root_lines(&self) -> usize {
-        lines_for::<u64>(self.roots())
+        lines_for::<u32>(self.roots())
     }
 
     /// Lines of both tables.
@@ -121,7 +124,8 @@ impl<L: Lane> Pieces<L> {
                 break;
             }
         }
-        best.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
+        let accepted = best.filter(|(crowded, ..)| *crowded <= REFUSED_PERCENT);
+        accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
     }
 
     /// The ranks of the first keys of all roots, and n.
@@ -194,7 +198,7 @@ impl<L: Lane> Pieces<L> {
     /// The hundredths of keys that stand in crowded lines, from a sample of cells with keys.
     fn crowded_percent<K: Exact<As = L>>(&self, keys: &[K], cuts: &Cuts) -> usize {
         let (mut looked_at, mut crowded) = (0, 0);
-        let capacity = self.capacity();
+        let (capacity, most) = (self.capacity(), self.capacity() * self.capacity() / 2);
         let stride = (keys.len() / SAMPLED_CELLS).max(1);
         let mut next = 0;
         for pair in cuts.ranks.windows(2).filter(|pair| pair[0] < pair[1]) {
@@ -207,7 +211,9 @@ impl<L: Lane> Pieces<L> {
             let scale = self.scale(cell, 1);
             looked_at += cell.len();
             let same_line = |a: &K, b: &K| scale.locate(a.to_lane()).0 == scale.locate(b.to_lane()).0;
-            crowded += cell.chunk_by(same_line).map(<[K]>::len).filter(|&count| count > capacity).sum::<usize>();
+            let counts = cell.chunk_by(same_line).map(<[K]>::len).filter(|&count| count > capacity);
+            // A line that is nearly too crowded for a directory makes its cell take more lines.
+            crowded += counts.map(|count| if count > most { 8 * count } else { count }).sum::<usize>();
         }
         100 * crowded / looked_at.max(1)
     }

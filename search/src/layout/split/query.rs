@@ -119,33 +119,37 @@ impl<L: Lane> Split<L> {
         queries: &[L],
         out: &mut [usize],
     ) {
-        let locate = |queries: &[L; GROUP], located: &mut Located<D>| located.locate(&self.scale, queries);
-        let done = self.ranks_of_groups(simd, lines, queries, out, locate);
+        let locate = |queries: &[L; GROUP], (): &(), located: &mut Located<D>| located.locate(&self.scale, queries);
+        let done = self.ranks_of_groups(simd, lines, queries, out, |_| (), locate);
         for (&query, rank) in queries[done..].iter().zip(&mut out[done..]) {
             let (bucket, fraction) = self.scale.locate(query);
             *rank = self.rank_at::<D, S>(simd, lines, bucket, D::of(fraction));
         }
     }
 
-    /// The pipeline with the caller's way to locate a group. Returns how many queries were answered:
-    /// all but a last few that do not fill a group.
+    /// The pipeline with the caller's way to locate a group, from what `prepare` found out about it a
+    /// turn before. Returns how many queries were answered: all but a last few that do not fill a
+    /// group.
     #[inline(always)]
-    pub(in crate::layout) fn ranks_of_groups<D: Digit, S: Simd>(
+    pub(in crate::layout) fn ranks_of_groups<D: Digit, S: Simd, P: Copy + Default>(
         &self,
         simd: S,
         lines: &[Line],
         queries: &[L],
         out: &mut [usize],
-        locate: impl Fn(&[L; GROUP], &mut Located<D>),
+        prepare: impl Fn(&[L; GROUP]) -> P,
+        locate: impl Fn(&[L; GROUP], &P, &mut Located<D>),
     ) -> usize {
         let (groups, _) = queries.as_chunks::<GROUP>();
         let (answers, _) = out.as_chunks_mut::<GROUP>();
         let mut located = [Located::<D>::EMPTY; 4];
         let mut deferred = DeferredBlocks::<D>::EMPTY;
+        let mut prepared = groups.first().map_or(P::default(), &prepare);
         for turn in 0..groups.len() + 4 {
-            // Group t: locate its queries.
+            // Group t: locate its queries. Group t + 1: prepare for that.
             if let Some(group) = groups.get(turn) {
-                locate(group, &mut located[turn % 4]);
+                locate(group, &prepared, &mut located[turn % 4]);
+                prepared = groups.get(turn + 1).map_or(P::default(), &prepare);
             }
             // Group t - 2: its lines have arrived. Lines of group t are prefetched meanwhile, one
             // for each line that is read, so that requests are spread evenly.
