@@ -277,30 +277,35 @@ fn descend_far<L: Lane, S: Simd>(
     let (Some((&root, inner)), Some((&leaves, _))) = (near.split_first(), far.split_last()) else { return 0 };
     let mut ring = [[Place::FIRST; GROUP]; RING];
     for turn in 0..groups.len() + far.len() {
-        // The group that ends first: its place in the ring is free for the group that begins.
-        if let Some(last) = turn.checked_sub(far.len()) {
-            finish(simd, leaves, &ring[last % RING], &groups[last], &mut outs[last]);
-        }
-        for stage in (1..far.len()).rev() {
-            let Some(number) = turn.checked_sub(stage) else { continue };
-            let Some(queries) = groups.get(number) else { continue };
-            step_ahead(simd, (far[stage - 1], far[stage]), &mut ring[number % RING], queries);
-        }
-        let Some(queries) = groups.get(turn) else { continue };
-        let places = &mut ring[turn % RING];
-        let levels = [root].into_iter().chain(inner.iter().copied());
-        let nexts = inner.iter().copied().chain([far[0]]);
-        for (depth, (level, next)) in levels.zip(nexts).enumerate() {
-            match (depth, depth == inner.len()) {
-                (0, true) => {
-                    places.fill(Place::FIRST);
-                    step_ahead(simd, (level, next), places, queries);
-                }
-                (0, false) => first_step(simd, level, places, queries),
-                (_, true) => step_ahead(simd, (level, next), places, queries),
-                (_, false) => step(simd, level, places, queries),
+        // The stages of far levels that have a group in this turn: fewer in the first and the last
+        // turns.
+        let stages = (turn + 1).saturating_sub(groups.len()).max(1)..far.len().min(turn + 1);
+        let mut last = turn.checked_sub(far.len()).and_then(|last| outs.get_mut(last).zip(groups.get(last)));
+        // Queries take turns, not groups: prefetches are then spread evenly, as the processor has
+        // room for some twenty at a time.
+        for i in 0..GROUP {
+            if let Some((out, queries)) = &mut last {
+                let place = ring[(turn - far.len()) % RING][i];
+                out[i] = place.first_lane::<L>() + L::less(simd, L::node(leaves.at(place)), queries[i]);
+            }
+            for stage in stages.clone().rev() {
+                let (query, place) = (groups[turn - stage][i], &mut ring[(turn - stage) % RING][i]);
+                let count = L::less(simd, L::node(far[stage - 1].at(*place)), query);
+                *place = place.child(L::PER_LINE + 1, count);
+                simd.prefetch(far[stage].lines(), place.number());
             }
         }
+        // Group t begins where group t - far.len() ended, if the ring is that short.
+        let Some(queries) = groups.get(turn) else { continue };
+        let places = &mut ring[turn % RING];
+        places.fill(Place::FIRST);
+        if !inner.is_empty() {
+            first_step(simd, root, places, queries);
+        }
+        for pair in near.windows(2).skip(1) {
+            step(simd, pair[0], places, queries);
+        }
+        step_ahead(simd, (near[near.len() - 1], far[0]), places, queries);
     }
     groups.len() * GROUP
 }

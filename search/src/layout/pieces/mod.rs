@@ -34,7 +34,7 @@ use core::ops::Range;
 pub(crate) use self::plan::Pieces;
 use super::method::{Contents, Method, Numbers, Placing, Properties, Refusal};
 use super::split::digit::{first_block, first_rank, head, with_digit, Digit, Width, DIRECTORY};
-use super::split::{Located, GROUP};
+use super::split::{Locate, Located, GROUP};
 use crate::lane::{Exact, Lane};
 use crate::line::{lanes, Line, LINE_BYTES};
 use crate::memory::Memory;
@@ -108,55 +108,6 @@ impl<L: Lane> Pieces<L> {
         L::narrow((1u64 << (self.shift & 63)) - 1)
     }
 
-    /// The cells of a group, whose rows are prefetched where the table is large.
-    #[inline(always)]
-    fn cells_of_group<S: Simd>(
-        &self,
-        simd: S,
-        tables: &Tables<'_, L>,
-        lines: &[Line],
-        queries: &[L; GROUP],
-    ) -> [[u32; GATHERED]; GROUP / GATHERED] {
-        let mut all = [[0; GATHERED]; GROUP / GATHERED];
-        for (queries, cells) in queries.as_chunks::<GATHERED>().0.iter().zip(&mut all) {
-            let distances = queries.map(|query| self.distance(query));
-            let roots = distances.map(|distance| distance.right(self.shift).widen() as u32);
-            let roots = simd.gather_words(tables.roots, &roots);
-            for ((to, &root), &distance) in cells.iter_mut().zip(&roots).zip(&distances) {
-                *to = cell(root, distance, self.within());
-            }
-            if self.cells > NEAR_CELLS {
-                let first = self.root_lines();
-                let per_line = LINE_BYTES / size_of::<Cell<L>>();
-                cells.iter().for_each(|&cell| simd.prefetch(lines, first + cell as usize / per_line));
-            }
-        }
-        all
-    }
-
-    /// Locates a group from its cells: vector arithmetic, but for one load for each query.
-    #[inline(always)]
-    fn locate_group<D: Digit, S: Simd>(
-        &self,
-        simd: S,
-        tables: &Tables<'_, L>,
-        (queries, cells): (&[L; GROUP], &[[u32; GATHERED]; GROUP / GATHERED]),
-        located: &mut Located<D>,
-    ) {
-        let (buckets, _) = located.buckets.as_chunks_mut::<GATHERED>();
-        let (digits, _) = located.digits.as_chunks_mut::<GATHERED>();
-        let queries = queries.as_chunks::<GATHERED>().0.iter().zip(cells);
-        for (((queries, cells), buckets), digits) in queries.zip(buckets).zip(digits) {
-            let [mins, beyonds, multipliers, firsts] = L::gather_rows(simd, tables.cells, cells);
-            for i in 0..GATHERED {
-                let scale = Scale::of_table(mins[i], beyonds[i], multipliers[i]);
-                let (line, fraction) = scale.locate_abreast(queries[i]);
-                buckets[i] = (firsts[i].widen() as u32).wrapping_add(line as u32);
-                digits[i] = D::of(fraction);
-            }
-        }
-    }
-
     /// The rank of one query.
     #[inline(always)]
     fn rank_as<D: Digit, S: Simd>(
@@ -176,13 +127,10 @@ impl<L: Lane> Pieces<L> {
     /// Many ranks.
     #[inline(always)]
     fn ranks_as<D: Digit, S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
-        let all = lines;
-        let (tables, lines) = self.parts(all);
-        let prepare = |queries: &[L; GROUP]| self.cells_of_group(simd, &tables, all, queries);
-        let locate = |queries: &[L; GROUP], cells: &_, located: &mut Located<D>| {
-            self.locate_group(simd, &tables, (queries, cells), located);
-        };
-        let done = self.inner.ranks_of_groups(simd, lines, queries, out, prepare, locate);
+        let (tables, behind) = self.parts(lines);
+        let way = ThroughTables { simd, pieces: self, tables, lines };
+        let lines = behind;
+        let done = self.inner.ranks_of_groups::<D, S, _>(simd, lines, queries, out, &way);
         for (&query, rank) in queries[done..].iter().zip(&mut out[done..]) {
             *rank = self.rank_as::<D, S>(simd, &tables, lines, query);
         }
@@ -216,6 +164,57 @@ impl<L: Lane> Pieces<L> {
             digits[held].iter().for_each(|digit| each(scale.key(within, digit.left())));
             rank = end;
             after += 1;
+        }
+    }
+}
+
+/// The way of many queries through the tables.
+struct ThroughTables<'a, L: Lane, S> {
+    simd: S,
+    pieces: &'a Pieces<L>,
+    tables: Tables<'a, L>,
+    /// The tables and what is behind them.
+    lines: &'a [Line],
+}
+
+impl<L: Lane, D: Digit, S: Simd> Locate<L, D> for ThroughTables<'_, L, S> {
+    type Prepared = [[u32; GATHERED]; GROUP / GATHERED];
+
+    /// The cells of a group, whose rows are prefetched where the table is large.
+    #[inline(always)]
+    fn prepare(&self, queries: &[L; GROUP]) -> Self::Prepared {
+        let (simd, pieces) = (self.simd, self.pieces);
+        let mut all = [[0; GATHERED]; GROUP / GATHERED];
+        for (queries, cells) in queries.as_chunks::<GATHERED>().0.iter().zip(&mut all) {
+            let distances = queries.map(|query| pieces.distance(query));
+            let roots = distances.map(|distance| distance.right(pieces.shift).widen() as u32);
+            let roots = simd.gather_words(self.tables.roots, &roots);
+            for ((to, &root), &distance) in cells.iter_mut().zip(&roots).zip(&distances) {
+                *to = cell(root, distance, pieces.within());
+            }
+            if pieces.cells > NEAR_CELLS {
+                let first = pieces.root_lines();
+                let per_line = LINE_BYTES / size_of::<Cell<L>>();
+                cells.iter().for_each(|&cell| simd.prefetch(self.lines, first + cell as usize / per_line));
+            }
+        }
+        all
+    }
+
+    /// Locates a group from its cells: vector arithmetic, but for one load for each query.
+    #[inline(always)]
+    fn locate(&self, queries: &[L; GROUP], cells: &Self::Prepared, located: &mut Located<D>) {
+        let (buckets, _) = located.buckets.as_chunks_mut::<GATHERED>();
+        let (digits, _) = located.digits.as_chunks_mut::<GATHERED>();
+        let queries = queries.as_chunks::<GATHERED>().0.iter().zip(cells);
+        for (((queries, cells), buckets), digits) in queries.zip(buckets).zip(digits) {
+            let [mins, beyonds, multipliers, firsts] = L::gather_rows(self.simd, self.tables.cells, cells);
+            for i in 0..GATHERED {
+                let scale = Scale::of_table(mins[i], beyonds[i], multipliers[i]);
+                let (line, fraction) = scale.locate_abreast(queries[i]);
+                buckets[i] = (firsts[i].widen() as u32).wrapping_add(line as u32);
+                digits[i] = D::of(fraction);
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ mod query;
 
 pub(super) use fill::{empty_line, Part};
 pub(crate) use plan::Split;
-pub(super) use query::{Located, GROUP};
+pub(super) use query::{Locate, Located, GROUP};
 
 use alloc::string::String;
 use core::ops::Range;

@@ -45,6 +45,29 @@ pub(in crate::layout) struct Located<D> {
     pub(in crate::layout) digits: [D; GROUP],
 }
 
+/// A way to locate queries: a trait and not a closure, because all of it must be inlined where the
+/// instruction set is known.
+pub(in crate::layout) trait Locate<L: Lane, D: Digit> {
+    /// What is found out about a group a turn before it is located.
+    type Prepared: Copy + Default;
+    /// Looks at a group a turn before it is located.
+    fn prepare(&self, queries: &[L; GROUP]) -> Self::Prepared;
+    /// Finds the lines and digits of a group.
+    fn locate(&self, queries: &[L; GROUP], prepared: &Self::Prepared, located: &mut Located<D>);
+}
+
+impl<L: Lane, D: Digit> Locate<L, D> for Scale<L> {
+    type Prepared = ();
+
+    #[inline(always)]
+    fn prepare(&self, _queries: &[L; GROUP]) {}
+
+    #[inline(always)]
+    fn locate(&self, queries: &[L; GROUP], _prepared: &(), located: &mut Located<D>) {
+        located.locate(self, queries);
+    }
+}
+
 impl<D: Digit> Located<D> {
     const EMPTY: Located<D> = Located { buckets: [0; GROUP], digits: [D::ZERO; GROUP] };
 
@@ -119,37 +142,37 @@ impl<L: Lane> Split<L> {
         queries: &[L],
         out: &mut [usize],
     ) {
-        let locate = |queries: &[L; GROUP], (): &(), located: &mut Located<D>| located.locate(&self.scale, queries);
-        let done = self.ranks_of_groups(simd, lines, queries, out, |_| (), locate);
+        let done = self.ranks_of_groups::<D, S, _>(simd, lines, queries, out, &self.scale);
         for (&query, rank) in queries[done..].iter().zip(&mut out[done..]) {
             let (bucket, fraction) = self.scale.locate(query);
             *rank = self.rank_at::<D, S>(simd, lines, bucket, D::of(fraction));
         }
     }
 
-    /// The pipeline with the caller's way to locate a group, from what `prepare` found out about it a
-    /// turn before. Returns how many queries were answered: all but a last few that do not fill a
-    /// group.
+    /// The pipeline with the caller's way to locate a group. Returns how many queries were answered:
+    /// all but a last few that do not fill a group.
     #[inline(always)]
-    pub(in crate::layout) fn ranks_of_groups<D: Digit, S: Simd, P: Copy + Default>(
+    pub(in crate::layout) fn ranks_of_groups<D: Digit, S: Simd, W: Locate<L, D>>(
         &self,
         simd: S,
         lines: &[Line],
         queries: &[L],
         out: &mut [usize],
-        prepare: impl Fn(&[L; GROUP]) -> P,
-        locate: impl Fn(&[L; GROUP], &P, &mut Located<D>),
+        way: &W,
     ) -> usize {
         let (groups, _) = queries.as_chunks::<GROUP>();
         let (answers, _) = out.as_chunks_mut::<GROUP>();
         let mut located = [Located::<D>::EMPTY; 4];
         let mut deferred = DeferredBlocks::<D>::EMPTY;
-        let mut prepared = groups.first().map_or(P::default(), &prepare);
+        let mut prepared = W::Prepared::default();
+        if let Some(first) = groups.first() {
+            prepared = way.prepare(first);
+        }
         for turn in 0..groups.len() + 4 {
             // Group t: locate its queries. Group t + 1: prepare for that.
             if let Some(group) = groups.get(turn) {
-                locate(group, &prepared, &mut located[turn % 4]);
-                prepared = groups.get(turn + 1).map_or(P::default(), &prepare);
+                way.locate(group, &prepared, &mut located[turn % 4]);
+                prepared = way.prepare(groups.get(turn + 1).unwrap_or(group));
             }
             // Group t - 2: its lines have arrived. Lines of group t are prefetched meanwhile, one
             // for each line that is read, so that requests are spread evenly.
