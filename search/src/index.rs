@@ -229,7 +229,8 @@ impl<K: Key> Index<K> {
 
     fn header(&self) -> Header {
         let core = &self.stored.core;
-        Header::of(K::TYPE, core.n, &core.shape, self.stored.full.lines().len(), self.stored.frame)
+        let (full_lines, frame) = (self.stored.full.lines().len(), self.stored.frame);
+        Header::of(K::TYPE, (core.n, core.reason), &core.shape, full_lines, frame)
     }
 
     /// The index as the bytes of a file.
@@ -270,7 +271,7 @@ impl<K: Key> Index<K> {
             return Err(Error::Damaged { what: "the full keys are not as many as the prefixes" });
         }
         let shape = opened.header.shape()?;
-        let core = Core::from_parts(opened.header.n, shape, opened.core)?;
+        let core = Core::from_parts(opened.header.n, shape, opened.core, opened.header.reason)?;
         let stored = Stored { core, full: opened.full, frame: opened.header.frame };
         if !K::agrees(&stored) {
             return Err(Error::Damaged { what: "the full keys are not those of the prefixes" });

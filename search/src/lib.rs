@@ -113,6 +113,7 @@ mod parallel;
 mod plan;
 #[cfg(feature = "std")]
 pub mod race;
+mod reason;
 pub mod reference;
 pub mod sample;
 mod scale;

@@ -39,6 +39,9 @@ const NEAR_BYTES: usize = 1 << 17;
 /// The most far levels that the pipeline has room for; a tree with more has them in near levels.
 const FAR_MAX: usize = 7;
 
+/// Queries of a part of a group: stages of a pipeline take turns after so many.
+const PART: usize = 8;
+
 /// Groups in the pipeline.
 const RING: usize = FAR_MAX + 1;
 
@@ -196,7 +199,12 @@ impl<L: Lane> Method<L> for Tree {
 
 /// One step down for a group of queries.
 #[inline(always)]
-fn step<L: Lane, S: Simd>(simd: S, level: Level<'_>, places: &mut [Place; GROUP], queries: &[L; GROUP]) {
+fn step<L: Lane, S: Simd, const N: usize>(
+    simd: S,
+    level: Level<'_>,
+    places: &mut [Place; N],
+    queries: &[L; N],
+) {
     for (place, &query) in places.iter_mut().zip(queries) {
         let count = L::less(simd, L::node(level.at(*place)), query);
         *place = place.child(L::PER_LINE + 1, count);
@@ -205,7 +213,12 @@ fn step<L: Lane, S: Simd>(simd: S, level: Level<'_>, places: &mut [Place; GROUP]
 
 /// The first step down: all queries read the root.
 #[inline(always)]
-fn first_step<L: Lane, S: Simd>(simd: S, level: Level<'_>, places: &mut [Place; GROUP], queries: &[L; GROUP]) {
+fn first_step<L: Lane, S: Simd, const N: usize>(
+    simd: S,
+    level: Level<'_>,
+    places: &mut [Place; N],
+    queries: &[L; N],
+) {
     let root = L::node(level.at(Place::FIRST));
     for (place, &query) in places.iter_mut().zip(queries) {
         *place = Place::FIRST.child(L::PER_LINE + 1, L::less(simd, root, query));
@@ -214,11 +227,11 @@ fn first_step<L: Lane, S: Simd>(simd: S, level: Level<'_>, places: &mut [Place; 
 
 /// One step down into a level that is far, whose lines are prefetched.
 #[inline(always)]
-fn step_ahead<L: Lane, S: Simd>(
+fn step_ahead<L: Lane, S: Simd, const N: usize>(
     simd: S,
     (level, next): (Level<'_>, Level<'_>),
-    places: &mut [Place; GROUP],
-    queries: &[L; GROUP],
+    places: &mut [Place; N],
+    queries: &[L; N],
 ) {
     for (place, &query) in places.iter_mut().zip(queries) {
         let count = L::less(simd, L::node(level.at(*place)), query);
@@ -229,12 +242,12 @@ fn step_ahead<L: Lane, S: Simd>(
 
 /// The ranks of queries whose leaves are at `places`.
 #[inline(always)]
-fn finish<L: Lane, S: Simd>(
+fn finish<L: Lane, S: Simd, const N: usize>(
     simd: S,
     leaves: Level<'_>,
-    places: &[Place; GROUP],
-    queries: &[L; GROUP],
-    out: &mut [usize; GROUP],
+    places: &[Place; N],
+    queries: &[L; N],
+    out: &mut [usize; N],
 ) {
     for ((place, &query), rank) in places.iter().zip(queries).zip(out) {
         let count = L::less(simd, L::node(leaves.at(*place)), query);
@@ -277,35 +290,34 @@ fn descend_far<L: Lane, S: Simd>(
     let (Some((&root, inner)), Some((&leaves, _))) = (near.split_first(), far.split_last()) else { return 0 };
     let mut ring = [[Place::FIRST; GROUP]; RING];
     for turn in 0..groups.len() + far.len() {
-        // The stages of far levels that have a group in this turn: fewer in the first and the last
-        // turns.
-        let stages = (turn + 1).saturating_sub(groups.len()).max(1)..far.len().min(turn + 1);
-        let mut last = turn.checked_sub(far.len()).and_then(|last| outs.get_mut(last).zip(groups.get(last)));
-        // Queries take turns, not groups: prefetches are then spread evenly, as the processor has
-        // room for some twenty at a time.
-        for i in 0..GROUP {
-            if let Some((out, queries)) = &mut last {
-                let place = ring[(turn - far.len()) % RING][i];
-                out[i] = place.first_lane::<L>() + L::less(simd, L::node(leaves.at(place)), queries[i]);
+        // Parts of groups take turns: prefetches are then spread evenly, as the processor has room
+        // for some twenty at a time.
+        for part in 0..GROUP / PART {
+            let queries = |group: usize| &groups[group].as_chunks::<PART>().0[part];
+            // The group that ends in this turn.
+            if let Some(last) = turn.checked_sub(far.len()) {
+                let places = &ring[last % RING].as_chunks().0[part];
+                finish(simd, leaves, places, queries(last), &mut outs[last].as_chunks_mut().0[part]);
             }
-            for stage in stages.clone().rev() {
-                let (query, place) = (groups[turn - stage][i], &mut ring[(turn - stage) % RING][i]);
-                let count = L::less(simd, L::node(far[stage - 1].at(*place)), query);
-                *place = place.child(L::PER_LINE + 1, count);
-                simd.prefetch(far[stage].lines(), place.number());
+            // The groups in the midst of the far levels: fewer in the first and the last turns.
+            for stage in (1..far.len().min(turn + 1)).rev().take_while(|stage| turn - stage < groups.len()) {
+                let places = &mut ring[(turn - stage) % RING].as_chunks_mut().0[part];
+                step_ahead(simd, (far[stage - 1], far[stage]), places, queries(turn - stage));
+            }
+            // The group that begins.
+            if turn < groups.len() {
+                let places: &mut [Place; PART] = &mut ring[turn % RING].as_chunks_mut().0[part];
+                if inner.is_empty() {
+                    places.fill(Place::FIRST);
+                } else {
+                    first_step(simd, root, places, queries(turn));
+                }
+                for pair in near.windows(2).skip(1) {
+                    step(simd, pair[0], places, queries(turn));
+                }
+                step_ahead(simd, (near[near.len() - 1], far[0]), places, queries(turn));
             }
         }
-        // Group t begins where group t - far.len() ended, if the ring is that short.
-        let Some(queries) = groups.get(turn) else { continue };
-        let places = &mut ring[turn % RING];
-        places.fill(Place::FIRST);
-        if !inner.is_empty() {
-            first_step(simd, root, places, queries);
-        }
-        for pair in near.windows(2).skip(1) {
-            step(simd, pair[0], places, queries);
-        }
-        step_ahead(simd, (near[near.len() - 1], far[0]), places, queries);
     }
     groups.len() * GROUP
 }

@@ -198,7 +198,8 @@ impl<L: Lane> Pieces<L> {
     /// The hundredths of keys that stand in crowded lines, from a sample of cells with keys.
     fn crowded_percent<K: Exact<As = L>>(&self, keys: &[K], cuts: &Cuts) -> usize {
         let (mut looked_at, mut crowded) = (0, 0);
-        let (capacity, most) = (self.capacity(), self.capacity() * self.capacity() / 2);
+        let capacity = self.inner.digit.capacity();
+        let most = capacity * capacity / 2;
         let stride = (keys.len() / SAMPLED_CELLS).max(1);
         let mut next = 0;
         for pair in cuts.ranks.windows(2).filter(|pair| pair[0] < pair[1]) {
@@ -216,12 +217,6 @@ impl<L: Lane> Pieces<L> {
             crowded += counts.map(|count| if count > most { 8 * count } else { count }).sum::<usize>();
         }
         100 * crowded / looked_at.max(1)
-    }
-
-    /// Keys of a line that is not crowded.
-    fn capacity(&self) -> usize {
-        let bytes = (self.inner.digit.bits() / 8) as usize;
-        LINE_BYTES / bytes - 4usize.div_ceil(bytes)
     }
 
     /// The map of a cell with these keys, with `times` the lines that suffice on average.

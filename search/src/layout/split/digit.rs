@@ -31,6 +31,14 @@ impl Width {
     }
 }
 
+impl Width {
+    /// Digits of a line that is not crowded.
+    pub(in crate::layout) fn capacity(self) -> usize {
+        let bytes = (self.bits() / 8) as usize;
+        LINE_BYTES / bytes - 4usize.div_ceil(bytes)
+    }
+}
+
 /// A stored digit: the leading bits of a fraction.
 pub(in crate::layout) trait Digit: Plain + Ord {
     /// Digits of a line.
