@@ -157,7 +157,8 @@ impl Header {
     }
 
     fn from_words(words: &[u64]) -> Option<Header> {
-        let sized = (1..=VERSION).contains(&(words[1] as u32)) && (words[2] >> 32) as usize == HEADER_LINES * LINE_BYTES;
+        let sized = (1..=VERSION).contains(&(words[1] as u32))
+            && (words[2] >> 32) as usize == HEADER_LINES * LINE_BYTES;
         let header = Header {
             kind: KeyType::from_code((words[1] >> 32) as u32)?,
             layout: Layout::from_code(words[2] as u32)?,

@@ -49,13 +49,16 @@ impl Reason {
         }
         let entries = (0..REFUSALS_MAX).map(|number| self.0 >> (8 + 16 * number) & 0xFFFF);
         let refusals = entries.filter_map(|entry| {
-            let (layout, why) = (Layout::from_code(entry as u32 & 0xFF)?, Refusal::from_code((entry >> 8) as u8)?);
+            let (layout, why) =
+                (Layout::from_code(entry as u32 & 0xFF)?, Refusal::from_code((entry >> 8) as u8)?);
             Some(format!("{} refused: {}; ", layout.name(), why.why()))
         });
         let mut words: String = refusals.collect();
         words.push_str(match layout {
             Layout::Split => "the keys are evenly spread: one line a query",
-            Layout::Pieces => "the keys are evenly spread piece by piece: one line a query behind small tables",
+            Layout::Pieces => {
+                "the keys are evenly spread piece by piece: one line a query behind small tables"
+            }
             _ if words.is_empty() => "few keys: one line or two whatever they are",
             _ => "the tree takes any keys",
         });

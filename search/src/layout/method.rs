@@ -54,7 +54,9 @@ impl Refusal {
 
     /// The refusal that a file's number stands for.
     pub(crate) fn from_code(code: u8) -> Option<Refusal> {
-        [Refusal::Crowded, Refusal::TooMany, Refusal::Unsorted].into_iter().find(|refusal| refusal.code() == code)
+        [Refusal::Crowded, Refusal::TooMany, Refusal::Unsorted]
+            .into_iter()
+            .find(|refusal| refusal.code() == code)
     }
 
     /// The refusal as a clause of a sentence.

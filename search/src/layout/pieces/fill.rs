@@ -80,7 +80,9 @@ impl<L: Lane, K: Exact<As = L>> FillPieces<'_, L, K> {
                 continue;
             }
             let mut tries = 0;
-            while let Err(why) = self.fill_cell::<D, S>(simd, pair[0]..pair[1], 4usize.pow(tries), &mut filled) {
+            while let Err(why) =
+                self.fill_cell::<D, S>(simd, pair[0]..pair[1], 4usize.pow(tries), &mut filled)
+            {
                 tries += 1;
                 if tries == TRIES || why != Refusal::Crowded {
                     return Err(why);
@@ -120,9 +122,11 @@ impl<L: Lane> Pieces<L> {
     /// The lines to allocate for cells, with room for some that get more than on average, and the
     /// blocks.
     fn room<K: Exact<As = L>>(&self, keys: &[K], cuts: &Cuts) -> (usize, usize) {
-        let load = WIDTHS.into_iter().find(|(digit, _)| *digit == self.inner.digit).map_or(1, |(_, load)| load);
+        let load =
+            WIDTHS.into_iter().find(|(digit, _)| *digit == self.inner.digit).map_or(1, |(_, load)| load);
         let digit: Width = self.inner.digit;
-        let cells = cuts.ranks.windows(2).map(|pair| super::plan::wanted_lines(&keys[pair[0]..pair[1]], digit, load));
+        let cells =
+            cuts.ranks.windows(2).map(|pair| super::plan::wanted_lines(&keys[pair[0]..pair[1]], digit, load));
         let lines = cells.sum::<usize>();
         (3 * lines + 64, lines + 64)
     }

@@ -110,13 +110,7 @@ impl<L: Lane> Pieces<L> {
 
     /// The rank of one query.
     #[inline(always)]
-    fn rank_as<D: Digit, S: Simd>(
-        &self,
-        simd: S,
-        tables: &Tables<'_, L>,
-        lines: &[Line],
-        query: L,
-    ) -> usize {
+    fn rank_as<D: Digit, S: Simd>(&self, simd: S, tables: &Tables<'_, L>, lines: &[Line], query: L) -> usize {
         let distance = self.distance(query);
         let root = tables.roots[distance.right(self.shift).widen() as usize];
         let cell = cell(root, distance, self.within()) as usize;

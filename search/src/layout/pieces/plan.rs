@@ -221,7 +221,8 @@ impl<L: Lane> Pieces<L> {
 
     /// The map of a cell with these keys, with `times` the lines that suffice on average.
     pub(super) fn scale<K: Exact<As = L>>(&self, cell: &[K], times: usize) -> Scale<L> {
-        let load = WIDTHS.into_iter().find(|(digit, _)| *digit == self.inner.digit).map_or(1, |(_, load)| load);
+        let load =
+            WIDTHS.into_iter().find(|(digit, _)| *digit == self.inner.digit).map_or(1, |(_, load)| load);
         let (min, max) = (cell[0].to_lane(), cell[cell.len() - 1].to_lane());
         Scale::new(min, max, wanted_lines(cell, self.inner.digit, load).saturating_mul(times))
     }

@@ -179,6 +179,8 @@ pub(in crate::layout) fn empty_line<D: Digit>(rank: usize) -> Line {
 /// A part while it is being filled.
 struct Filling<'a, K> {
     keys: &'a [K],
+    /// The rank behind the part's last key. Later keys may seem to belong to the part's last line.
+    end: usize,
     first_line: usize,
     lines: &'a mut [Line],
     /// The first line that is not written yet.
@@ -275,7 +277,8 @@ impl<L: Lane> Split<L> {
     ) -> Result<Filled, Refusal> {
         let Part { ranks, first_line, lines, blocks, used } = part;
         let filled = Filled { blocks: used, directories: Vec::new() };
-        let mut filling = Filling { keys, first_line, lines, next: 0, blocks, filled };
+        let end = ranks.end;
+        let mut filling = Filling { keys, end, first_line, lines, next: 0, blocks, filled };
         let (mut rank, mut run) = (ranks.start, Run::<D>::EMPTY);
         while rank < ranks.end {
             let some = &keys[rank..ranks.end.min(rank + RUN)];
@@ -329,7 +332,7 @@ impl<L: Lane> Split<L> {
             return Ok(rank + start);
         }
         // A whole run is in one line: the line is crowded, and its end is searched key by key.
-        let end = self.line_end::<D, K>(filling.keys, rank)?;
+        let end = self.line_end::<D, K>(&filling.keys[..filling.end], rank)?;
         self.write_crowded::<D, K>(filling, run.buckets[0] as usize, rank..end)?;
         Ok(end)
     }
