@@ -41,8 +41,8 @@ pub(crate) trait Lane: Plain + Ord + Debug + Send + Sync {
     fn right(self, bits: u32) -> Self;
     /// The bits that both have.
     fn and(self, other: Self) -> Self;
-    /// The four columns of a table's rows at the places `at`; a place behind the last row stands for
-    /// the last.
+    /// The four columns of a table's rows at the places `at`; a place behind the last row stands
+    /// for the last.
     fn gather_rows<S: Simd>(simd: S, table: &[[Self; 4]], at: &[u32; GATHERED]) -> [[Self; GATHERED]; 4];
     /// `self · multiplier` as a whole number and a fraction: `(product >> BITS, product mod
     /// 2^BITS)`, the fraction left-aligned in 64 bits. The multiplier fits a lane: for u32 the

@@ -4,11 +4,11 @@
 //! keys within its bound refuses, and the next one is tried. The tree never refuses. The order was
 //! measured with `benches/race`: a few hundred keys are one or two lines in any layout, and the
 //! tree is the simplest; evenly spread keys go to `split`, which reads one line at every size from
-//! 16 KiB to 2 GiB and was the fastest at all of them; keys that are evenly spread piece by piece go
-//! to `pieces`, and all others to the tree. Whether keys
-//! are evenly spread is found by placing all of them, not by sampling, so the bound holds for every
-//! key; a sample only spares the placing of keys that are clearly uneven. `packed` (half the keys' memory) and the other layouts are used only if the caller names
-//! them.
+//! 16 KiB to 2 GiB and was the fastest at all of them; keys that are evenly spread piece by piece
+//! go to `pieces`, and all others to the tree. Whether keys are evenly spread is found by placing
+//! all of them, not by sampling, so the bound holds for every key; a sample only spares the placing
+//! of keys that are clearly uneven. `packed` (half the keys' memory) and the other layouts are used
+//! only if the caller names them.
 
 use alloc::format;
 use alloc::string::String;

@@ -2,8 +2,8 @@
 //! opened.
 //!
 //! The low byte is the kind of the choice; behind it, two bytes for each layout that refused the
-//! keys before: its code, and the refusal's. Codes never change their meaning. Word 0, which files of
-//! format 1 have, says nothing.
+//! keys before: its code, and the refusal's. Codes never change their meaning. Word 0, which files
+//! of format 1 have, says nothing.
 
 use alloc::format;
 use alloc::string::String;

@@ -65,7 +65,8 @@ pub enum Distribution {
     Runs,
     /// The bell curve around the middle of the range.
     Normal,
-    /// A density that wanders, as ranks of sales and identifiers of users do, and 21 keys far above.
+    /// A density that wanders, as ranks of sales and identifiers of users do, and 21 keys far
+    /// above.
     Wandering,
     /// Cells of a map: every halving of a cell gives three quarters of its keys to one half.
     Cells,
@@ -145,8 +146,8 @@ impl Distribution {
 }
 
 impl Distribution {
-    /// `n` keys whose gaps are drawn one by one, which needs no sorting; gaps that would lead beyond
-    /// `max` are shortened.
+    /// `n` keys whose gaps are drawn one by one, which needs no sorting; gaps that would lead
+    /// beyond `max` are shortened.
     fn summed(self, n: usize, max: u64, random: &mut Random) -> Vec<u64> {
         // The average gap leaves half of the range for the long gaps that a sample may have.
         let average = (max / 2 / n.max(1) as u64).max(1) as f64;

@@ -51,8 +51,8 @@ pub(crate) trait Simd: Copy {
         let last = table.len() - 1;
         at.map(|at| table[(at as usize).min(last)])
     }
-    /// The four columns of a table's rows at the places `at`; a place behind the last row stands for
-    /// the last.
+    /// The four columns of a table's rows at the places `at`; a place behind the last row stands
+    /// for the last.
     ///
     /// # Panics
     /// When the table is empty.

@@ -252,6 +252,24 @@ proptest! {
     }
 
     #[test]
+    fn keys_come_once_from_both_ends(n in 0..1200u32, from_front in proptest::collection::vec(any::<bool>(), 1300)) {
+        // Which end is asked varies; together the ends give each key once.
+        let keys: Vec<u32> = (0..n).map(|i| i * 3).collect();
+        let index = Index::build(&keys).unwrap();
+        let (mut iter, mut expected) = (index.iter(), keys.iter().copied());
+        for front in from_front {
+            prop_assert_eq!(iter.len(), expected.len());
+            let (found, wanted) = if front {
+                (iter.next(), expected.next())
+            } else {
+                (iter.next_back(), expected.next_back())
+            };
+            prop_assert_eq!(found, wanted);
+        }
+        prop_assert_eq!(iter.next(), None);
+    }
+
+    #[test]
     fn any_stretches(stretches in proptest::collection::vec((any::<u64>(), 0..64u32, 1..900usize), 1..6), seed in any::<u64>()) {
         // Widths are powers of two up to the whole range.
         let stretches: Vec<(u64, u64, usize)> =

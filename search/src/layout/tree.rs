@@ -23,9 +23,9 @@ use crate::simd::{Simd, Vectors};
 /// The most levels of any tree: 9^21 > 2^64.
 const LEVELS_MAX: usize = 22;
 
-/// Queries that descend in step. From a line's address to the next one takes some twenty cycles, and
-/// out-of-order execution looks some fifty steps ahead: these are to be of as many queries. Where a
-/// level is far, a group's lines are prefetched one group before they are read.
+/// Queries that descend in step. From a line's address to the next one takes some twenty cycles,
+/// and out-of-order execution looks some fifty steps ahead: these are to be of as many queries.
+/// Where a level is far, a group's lines are prefetched one group before they are read.
 const GROUP: usize = 32;
 
 /// A tree of no more bytes is near: reading one of its lines is so fast that out-of-order execution
@@ -275,8 +275,8 @@ fn descend_near<L: Lane, S: Simd>(simd: S, levels: &[Level<'_>], queries: &[L], 
     groups.len() * GROUP
 }
 
-/// Takes queries down a tree with far levels. In turn t, group t goes through the near levels, group
-/// t - 1 through the first far level, and so on: each reads lines that were prefetched a turn
+/// Takes queries down a tree with far levels. In turn t, group t goes through the near levels,
+/// group t - 1 through the first far level, and so on: each reads lines that were prefetched a turn
 /// before. Returns how many queries were answered: all but a last few.
 #[inline(always)]
 fn descend_far<L: Lane, S: Simd>(

@@ -1,5 +1,5 @@
-//! Checks that tables from an untrusted file lead every query to a line, and larger queries never to
-//! an earlier one.
+//! Checks that tables from an untrusted file lead every query to a line, and larger queries never
+//! to an earlier one.
 
 use super::{cell, Pieces, Tables, BELOW_BITS};
 use crate::lane::Lane;

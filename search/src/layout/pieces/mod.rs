@@ -2,15 +2,16 @@
 //! not spread evenly. One line per query, as in `split`, behind two small tables.
 //!
 //! `split` maps all keys to lines by one multiplication, which one bend in their distribution makes
-//! useless. Here the range of the keys is cut twice: into at most 1,024 equal *roots*, and each root
-//! into as many equal *cells*, a power of two, as its number of keys deserves. A cell has a linear
-//! map of its own, from its smallest key to its largest. So the map follows the distribution at the
-//! scale of some hundred keys, gaps between cells take no lines, and outliers take one line each.
+//! useless. Here the range of the keys is cut twice: into at most 1,024 equal *roots*, and each
+//! root into as many equal *cells*, a power of two, as its number of keys deserves. A cell has a
+//! linear map of its own, from its smallest key to its largest. So the map follows the distribution
+//! at the scale of some hundred keys, gaps between cells take no lines, and outliers take one line
+//! each.
 //!
 //! ```text
 //! query - min ──▶ root = its top bits    [first cell, shift]     4 bytes each, 4 KiB at most
 //!             ──▶ cell = the next bits   [min, beyond, multiplier, first line]
-//!             ──▶ line = first line + (query - min of the cell) · multiplier, and a digit: see `split`
+//!             ──▶ line = first line + (query - min of the cell) · multiplier, and a digit
 //! ```
 //!
 //! Lines, directories and blocks are those of `split`, and so are their search, their filling and

@@ -1,5 +1,6 @@
-//! The plan of pieces: where the range is cut, and how many lines each cell gets. It is made from the
-//! ranks of the cuts, which are searched, and from a sample of the cells, before any key is placed.
+//! The plan of pieces: where the range is cut, and how many lines each cell gets. It is made from
+//! the ranks of the cuts, which are searched, and from a sample of the cells, before any key is
+//! placed.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -12,7 +13,8 @@ use crate::layout::split::Split;
 use crate::line::{lines_for, LINE_BYTES};
 use crate::scale::Scale;
 
-/// The fewest roots: a cell then covers a quarter of all values at most, so its multiplier is not 0.
+/// The fewest roots: a cell then covers a quarter of all values at most, so its multiplier is not
+/// 0.
 const ROOTS_MIN: usize = 4;
 
 /// The most roots.
@@ -94,8 +96,8 @@ impl<L: Lane> Pieces<L> {
     /// The plan for the sorted `keys`: a shape whose lines are not counted yet, and its cuts.
     ///
     /// # Errors
-    /// [`Refusal::TooMany`]; [`Refusal::Crowded`] when equal keys, or keys too close together, would
-    /// crowd most lines.
+    /// [`Refusal::TooMany`]; [`Refusal::Crowded`] when equal keys, or keys too close together,
+    /// would crowd most lines.
     pub(super) fn plan<K: Exact<As = L>>(keys: &[K]) -> Result<(Pieces<L>, Cuts), Refusal> {
         let (Some(min), Some(max)) = (keys.first(), keys.last()) else { return Err(Refusal::Crowded) };
         if keys.len() >= DIRECTORY as usize / 2 {

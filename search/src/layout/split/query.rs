@@ -149,8 +149,8 @@ impl<L: Lane> Split<L> {
         }
     }
 
-    /// The pipeline with the caller's way to locate a group. Returns how many queries were answered:
-    /// all but a last few that do not fill a group.
+    /// The pipeline with the caller's way to locate a group. Returns how many queries were
+    /// answered: all but a last few that do not fill a group.
     #[inline(always)]
     pub(in crate::layout) fn ranks_of_groups<D: Digit, S: Simd, W: Locate<L, D>>(
         &self,
