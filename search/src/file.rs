@@ -4,7 +4,7 @@
 //! word  0      magic "LFINDEX\x1a"          word 12..13  base of 128-bit keys
 //! word  1      version, key type            word 14      shift of 128-bit keys
 //! word  2      layout, header bytes         word 15..20  sizes of strings, for other keys 0
-//! word  3      n                            word 21      0
+//! word  3      n                            word 21      why the layout was chosen
 //! word  4      lines of the layout          word 22      checksum of everything behind the header
 //! word  5      lines behind the layout      word 23      checksum of words 0..=22
 //! word  6..11  numbers of the shape
@@ -29,9 +29,12 @@ use crate::lane::{Frame, Lane};
 use crate::layout::{Layout, Shape};
 use crate::line::{lanes, Line, LINE_BYTES};
 use crate::memory::Memory;
+use crate::reason::Reason;
 
 /// The first word of every index file.
 const MAGIC: u64 = u64::from_le_bytes(*b"LFINDEX\x1a");
+/// The highest code of a layout in files of format 1.
+const FORMAT_1_LAYOUTS: u32 = 9;
 /// Lines of the header.
 pub(crate) const HEADER_LINES: usize = 3;
 /// Words of the header.
@@ -48,6 +51,7 @@ pub(crate) struct Header {
     pub(crate) words: [u64; 6],
     pub(crate) frame: Frame,
     pub(crate) extra: [u64; 6],
+    pub(crate) reason: Reason,
 }
 
 /// A file's facts, without opening it for a particular key type.
@@ -69,7 +73,7 @@ impl Header {
     /// The header of an index in memory.
     pub(crate) fn of<L: Lane>(
         kind: KeyType,
-        n: usize,
+        (n, reason): (usize, Reason),
         shape: &Shape<L>,
         full_lines: usize,
         frame: Frame,
@@ -84,13 +88,16 @@ impl Header {
             words,
             frame,
             extra: [0; 6],
+            reason,
         }
     }
 
     fn encode(&self, payload: u64) -> [u64; HEADER_WORDS] {
         let mut words = [0; HEADER_WORDS];
         words[0] = MAGIC;
-        words[1] = u64::from(VERSION) | u64::from(self.kind.code()) << 32;
+        // Readers of format 1 know the layouts up to the ninth, and do not look at word 21.
+        let version = if self.layout.code() > FORMAT_1_LAYOUTS { VERSION } else { 1 };
+        words[1] = u64::from(version) | u64::from(self.kind.code()) << 32;
         words[2] = u64::from(self.layout.code()) | ((HEADER_LINES * LINE_BYTES) as u64) << 32;
         words[3] = self.n as u64;
         words[4] = self.core_lines as u64;
@@ -100,6 +107,7 @@ impl Header {
         words[13] = (self.frame.base >> 64) as u64;
         words[14] = u64::from(self.frame.shift);
         words[15..21].copy_from_slice(&self.extra);
+        words[21] = self.reason.word();
         words[22] = payload;
         words[23] = checksum_words(&words[..23]);
         words
@@ -149,7 +157,8 @@ impl Header {
     }
 
     fn from_words(words: &[u64]) -> Option<Header> {
-        let sized = words[1] as u32 == VERSION && (words[2] >> 32) as usize == HEADER_LINES * LINE_BYTES;
+        let sized = (1..=VERSION).contains(&(words[1] as u32))
+            && (words[2] >> 32) as usize == HEADER_LINES * LINE_BYTES;
         let header = Header {
             kind: KeyType::from_code((words[1] >> 32) as u32)?,
             layout: Layout::from_code(words[2] as u32)?,
@@ -162,6 +171,7 @@ impl Header {
                 shift: u32::try_from(words[14]).ok()?,
             },
             extra: words[15..21].try_into().ok()?,
+            reason: Reason::from_word(words[21]),
         };
         // Every key takes at least a byte, so n cannot be so large that a shape's arithmetic
         // overflows.

@@ -3,8 +3,9 @@
 //! Errors, files and command lines share these names; module `file` reads and writes files. Numbers
 //! in files never change their meaning.
 
-/// The version of the format that this crate writes, and the newest that it reads.
-pub const VERSION: u32 = 1;
+/// The newest version of the format that this crate reads. Files of layouts that version 1 has are
+/// written in version 1, all others in this one.
+pub const VERSION: u32 = 2;
 
 /// What a stored index holds, as written in a file's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

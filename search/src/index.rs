@@ -229,7 +229,8 @@ impl<K: Key> Index<K> {
 
     fn header(&self) -> Header {
         let core = &self.stored.core;
-        Header::of(K::TYPE, core.n, &core.shape, self.stored.full.lines().len(), self.stored.frame)
+        let (full_lines, frame) = (self.stored.full.lines().len(), self.stored.frame);
+        Header::of(K::TYPE, (core.n, core.reason), &core.shape, full_lines, frame)
     }
 
     /// The index as the bytes of a file.
@@ -270,7 +271,7 @@ impl<K: Key> Index<K> {
             return Err(Error::Damaged { what: "the full keys are not as many as the prefixes" });
         }
         let shape = opened.header.shape()?;
-        let core = Core::from_parts(opened.header.n, shape, opened.core)?;
+        let core = Core::from_parts(opened.header.n, shape, opened.core, opened.header.reason)?;
         let stored = Stored { core, full: opened.full, frame: opened.header.frame };
         if !K::agrees(&stored) {
             return Err(Error::Damaged { what: "the full keys are not those of the prefixes" });
@@ -303,18 +304,28 @@ impl<K: Key> Index<K> {
 /// Keys decoded at a time while iterating.
 const READ_AHEAD: usize = 256;
 
-/// Keys in order.
+/// Keys in order, from both ends.
+///
+/// ```
+/// let index = lightfoot_search::Index::build(&[10u32, 20, 20, 40])?;
+/// assert_eq!(index.range(..=20).rev().collect::<Vec<_>>(), [20, 20, 10]);
+/// assert_eq!(index.iter().next_back(), Some(40));
+/// # Ok::<(), lightfoot_search::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Iter<'a, K: Key> {
     index: &'a Index<K>,
+    /// The positions of the keys that are still to come.
     ranks: Range<usize>,
-    /// Keys of the positions `ranks.start ..`, last first.
+    /// Keys of the positions `ranks.start ..`, last first; some may have been given from the back.
     buffer: Vec<K>,
+    /// Keys of the positions before `ranks.end`, in order; some may have been given from the front.
+    back: Vec<K>,
 }
 
 impl<'a, K: Key> Iter<'a, K> {
     pub(crate) fn new(index: &'a Index<K>, ranks: Range<usize>) -> Iter<'a, K> {
-        Iter { index, ranks, buffer: Vec::new() }
+        Iter { index, ranks, buffer: Vec::new(), back: Vec::new() }
     }
 }
 
@@ -322,6 +333,9 @@ impl<K: Key> Iterator for Iter<'_, K> {
     type Item = K;
 
     fn next(&mut self) -> Option<K> {
+        if self.ranks.is_empty() {
+            return None;
+        }
         if self.buffer.is_empty() {
             let end = self.ranks.end.min(self.ranks.start + READ_AHEAD);
             K::read(&self.index.stored, self.ranks.start..end, &mut self.buffer);
@@ -337,7 +351,24 @@ impl<K: Key> Iterator for Iter<'_, K> {
     }
 }
 
+impl<K: Key> DoubleEndedIterator for Iter<'_, K> {
+    fn next_back(&mut self) -> Option<K> {
+        if self.ranks.is_empty() {
+            return None;
+        }
+        if self.back.is_empty() {
+            let start = self.ranks.start.max(self.ranks.end.saturating_sub(READ_AHEAD));
+            K::read(&self.index.stored, start..self.ranks.end, &mut self.back);
+        }
+        let key = self.back.pop()?;
+        self.ranks.end -= 1;
+        Some(key)
+    }
+}
+
 impl<K: Key> ExactSizeIterator for Iter<'_, K> {}
+
+impl<K: Key> core::iter::FusedIterator for Iter<'_, K> {}
 
 impl<'a, K: Key> IntoIterator for &'a Index<K> {
     type Item = K;

@@ -8,7 +8,7 @@
 use core::fmt::Debug;
 
 use crate::line::{Line, Plain};
-use crate::simd::Simd;
+use crate::simd::{Simd, GATHERED};
 
 /// The unsigned integer that is compared: `u32` or `u64`.
 pub(crate) trait Lane: Plain + Ord + Debug + Send + Sync {
@@ -37,6 +37,13 @@ pub(crate) trait Lane: Plain + Ord + Debug + Send + Sync {
     fn narrow(wide: u64) -> Self;
     /// `self - other`, not below 0.
     fn minus(self, other: Self) -> Self;
+    /// The lane shifted right by `bits`, of which only as many count as number a lane's bits.
+    fn right(self, bits: u32) -> Self;
+    /// The bits that both have.
+    fn and(self, other: Self) -> Self;
+    /// The four columns of a table's rows at the places `at`; a place behind the last row stands
+    /// for the last.
+    fn gather_rows<S: Simd>(simd: S, table: &[[Self; 4]], at: &[u32; GATHERED]) -> [[Self; GATHERED]; 4];
     /// `self · multiplier` as a whole number and a fraction: `(product >> BITS, product mod
     /// 2^BITS)`, the fraction left-aligned in 64 bits. The multiplier fits a lane: for u32 the
     /// product is one 32-by-32-bit multiplication, which vectors have.
@@ -59,7 +66,7 @@ pub(crate) trait Lane: Plain + Ord + Debug + Send + Sync {
 }
 
 macro_rules! define_lane {
-    ($lane:ty, $wide:ty, $per:literal, $node:ident, $less:ident) => {
+    ($lane:ty, $wide:ty, $per:literal, $node:ident, $less:ident, $gather:expr) => {
         impl Lane for $lane {
             type Node = [$lane; $per];
             const BITS: u32 = <$lane>::BITS;
@@ -98,6 +105,26 @@ macro_rules! define_lane {
             }
 
             #[inline(always)]
+            fn right(self, bits: u32) -> Self {
+                self >> (bits & (<$lane>::BITS - 1))
+            }
+
+            #[inline(always)]
+            fn and(self, other: Self) -> Self {
+                self & other
+            }
+
+            #[inline(always)]
+            fn gather_rows<S: Simd>(
+                simd: S,
+                table: &[[Self; 4]],
+                at: &[u32; GATHERED],
+            ) -> [[Self; GATHERED]; 4] {
+                let gather: fn(S, &[[Self; 4]], &[u32; GATHERED]) -> [[Self; GATHERED]; 4] = $gather;
+                gather(simd, table, at)
+            }
+
+            #[inline(always)]
             fn scale(self, multiplier: u64) -> (usize, u64) {
                 let product = self as $wide * (multiplier as $lane) as $wide;
                 ((product >> <$lane>::BITS) as usize, (product as u64) << (64 - <$lane>::BITS))
@@ -106,8 +133,12 @@ macro_rules! define_lane {
     };
 }
 
-define_lane!(u32, u64, 16, u32s, less_u32);
-define_lane!(u64, u128, 8, u64s, less_u64);
+define_lane!(u32, u64, 16, u32s, less_u32, |simd, table, at| simd.gather_rows(table, at));
+define_lane!(u64, u128, 8, u64s, less_u64, |_, table, at| {
+    let last = table.len() - 1;
+    let rows = at.map(|at| &table[(at as usize).min(last)]);
+    [0, 1, 2, 3].map(|column| rows.map(|row| row[column]))
+});
 
 /// A key type whose order a lane keeps exactly: the six types of 32 and 64 bits.
 pub(crate) trait Exact: Copy + Sync {

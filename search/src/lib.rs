@@ -29,10 +29,10 @@
 //! | byte strings | ranks and prefixes | [`BytesIndex`] | a query, and ties by binary search |
 //! | an index | a file | [`Index::save`], [`Index::open`] | one pass that checks it |
 //!
-//! A query reads one line of memory where keys are evenly spread, else one per level of a 17-ary
-//! (64-bit keys: 9-ary) tree. A batch reads the same lines, but their misses overlap. An index
-//! never changes; build another one beside it, and swap. It is `Send` and `Sync`, and a clone
-//! shares its memory.
+//! A query reads one line of memory where keys are evenly spread, one behind small tables where
+//! they are evenly spread piece by piece, else one per level of a 17-ary (64-bit keys: 9-ary) tree.
+//! A batch reads the same lines, but their misses overlap. An index never changes; build another
+//! one beside it, and swap. It is `Send` and `Sync`, and a clone shares its memory.
 //!
 //! # How fast
 //!
@@ -113,6 +113,7 @@ mod parallel;
 mod plan;
 #[cfg(feature = "std")]
 pub mod race;
+mod reason;
 pub mod reference;
 pub mod sample;
 mod scale;

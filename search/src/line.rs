@@ -86,6 +86,69 @@ pub(crate) fn lanes_mut<T: Plain>(lines: &mut [Line]) -> &mut [T] {
     unsafe { core::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), count) }
 }
 
+/// A slice of lines for loops that keep places of lines as distances in bytes, so that a place is
+/// an address without another multiplication.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level<'a> {
+    lines: &'a [Line],
+}
+
+/// The place of a line in a [`Level`]: its distance in bytes from the first one.
+///
+/// **Invariant.** The distance is a multiple of [`LINE_BYTES`]: it starts at 0, and a step
+/// multiplies it and adds such a multiple. A multiple that overflows stays one, because
+/// [`LINE_BYTES`] is a power of two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place(usize);
+
+impl<'a> Level<'a> {
+    /// The level of these lines.
+    pub(crate) fn of(lines: &'a [Line]) -> Level<'a> {
+        Level { lines }
+    }
+
+    /// The line at a place.
+    ///
+    /// # Panics
+    /// When the place is behind the last line.
+    #[inline(always)]
+    pub(crate) fn at(self, place: Place) -> &'a Line {
+        assert!(place.0 < size_of_val(self.lines), "a place is inside its level");
+        // SAFETY: the place is a multiple of a line's bytes, and it was checked to begin inside the
+        // slice, which is made of whole lines.
+        unsafe { &*self.lines.as_ptr().byte_add(place.0) }
+    }
+
+    /// The lines.
+    #[inline(always)]
+    pub(crate) fn lines(self) -> &'a [Line] {
+        self.lines
+    }
+}
+
+impl Place {
+    /// The first line's place.
+    pub(crate) const FIRST: Place = Place(0);
+
+    /// The place of child `child` of the node at this place, where each node has `fanout` children.
+    #[inline(always)]
+    pub(crate) fn child(self, fanout: usize, child: usize) -> Place {
+        Place(self.0.wrapping_mul(fanout).wrapping_add(child.wrapping_mul(LINE_BYTES)))
+    }
+
+    /// The number of the line at this place.
+    #[inline(always)]
+    pub(crate) fn number(self) -> usize {
+        self.0 / LINE_BYTES
+    }
+
+    /// The rank of the first of the lanes at this place, with `per_line` lanes in a line.
+    #[inline(always)]
+    pub(crate) fn first_lane<T>(self) -> usize {
+        self.0 / size_of::<T>()
+    }
+}
+
 /// A slice of lanes as the bytes that a file holds.
 #[cfg(feature = "std")]
 pub(crate) fn bytes_of<T: Plain>(lanes: &[T]) -> &[u8] {

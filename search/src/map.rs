@@ -83,14 +83,23 @@ impl<K: Key, V> Map<K, V> {
         &self.values
     }
 
-    /// The pairs whose keys are inside `bounds`, in order.
-    pub fn range(&self, bounds: impl RangeBounds<K>) -> impl Iterator<Item = (K, &V)> {
+    /// The pairs whose keys are inside `bounds`, in order, from both ends.
+    pub fn range(
+        &self,
+        bounds: impl RangeBounds<K>,
+    ) -> impl DoubleEndedIterator<Item = (K, &V)> + ExactSizeIterator {
         let ranks = self.index.range_ranks(bounds);
         Iter::new(&self.index, ranks.clone()).zip(&self.values[ranks])
     }
 
-    /// All pairs, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+    /// All pairs, in order, from both ends.
+    ///
+    /// ```
+    /// let map = lightfoot_search::Map::build(&[1u32, 2, 2], vec!["a", "b", "c"])?;
+    /// assert_eq!(map.iter().next_back(), Some((2, &"c")));
+    /// # Ok::<(), lightfoot_search::Error>(())
+    /// ```
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> + ExactSizeIterator {
         self.index.iter().zip(&self.values)
     }
 }

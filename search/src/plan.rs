@@ -4,10 +4,11 @@
 //! keys within its bound refuses, and the next one is tried. The tree never refuses. The order was
 //! measured with `benches/race`: a few hundred keys are one or two lines in any layout, and the
 //! tree is the simplest; evenly spread keys go to `split`, which reads one line at every size from
-//! 16 KiB to 2 GiB and was the fastest at all of them; all other keys go to the tree. Whether keys
-//! are evenly spread is found by placing all of them, not by sampling, so the bound holds for every
-//! key. `packed` (half the keys' memory) and the other layouts are used only if the caller names
-//! them.
+//! 16 KiB to 2 GiB and was the fastest at all of them; keys that are evenly spread piece by piece
+//! go to `pieces`, and all others to the tree. Whether keys are evenly spread is found by placing
+//! all of them, not by sampling, so the bound holds for every key; a sample only spares the placing
+//! of keys that are clearly uneven. `packed` (half the keys' memory) and the other layouts are used
+//! only if the caller names them.
 
 use alloc::format;
 use alloc::string::String;
@@ -19,6 +20,7 @@ use crate::kernel::Isa;
 use crate::lane::{Exact, Lane};
 use crate::layout::{Layout, Placing, Refusal, Shape};
 use crate::memory::Memory;
+use crate::reason::Reason;
 
 /// The choices that a caller can make; all others are planned.
 ///
@@ -47,7 +49,7 @@ pub(crate) struct Core<L: Lane> {
     pub(crate) shape: Shape<L>,
     pub(crate) memory: Memory,
     kernel: Kernel<L>,
-    reason: String,
+    pub(crate) reason: Reason,
 }
 
 impl<L: Lane> Core<L> {
@@ -56,7 +58,7 @@ impl<L: Lane> Core<L> {
     pub(crate) fn build<K: Exact<As = L>>(keys: &[K], options: &Options) -> Result<Core<L>, Error> {
         let isa = options.isa.unwrap_or_else(Isa::detect);
         let placing = Placing { vectors: isa, threads: options.threads.unwrap_or(1) };
-        let mut refused = Vec::new();
+        let mut reason = if options.layout.is_some() { Reason::NAMED } else { Reason::PLANNED };
         let candidates = match options.layout {
             Some(layout) => alloc::vec![layout],
             None => preference::<L>(keys.len()),
@@ -68,7 +70,6 @@ impl<L: Lane> Core<L> {
             match Shape::build(layout, keys, placing) {
                 Ok((shape, memory)) => {
                     let kernel = Kernel::choose(&shape, isa).ok_or(Error::NoSuchIsa { isa: isa.name() })?;
-                    let reason = reason(layout, options, &refused);
                     return Ok(Core { n: keys.len(), shape, memory, kernel, reason });
                 }
                 // The layout has detected that keys are out of order; find the first such key.
@@ -80,7 +81,7 @@ impl<L: Lane> Core<L> {
                 Err(why) if options.layout.is_some() => {
                     return Err(Error::Refused { layout: layout.name(), reason: why.why() });
                 }
-                Err(why) => refused.push((layout, why)),
+                Err(why) => reason = reason.after(layout, why),
             }
         }
         unreachable!("the tree refuses no keys and is always a candidate")
@@ -91,12 +92,17 @@ impl<L: Lane> Core<L> {
     /// # Errors
     /// [`Error::Damaged`] when the lines are not in the layout's order, whatever their checksum
     /// says.
-    pub(crate) fn from_parts(n: usize, shape: Shape<L>, memory: Memory) -> Result<Core<L>, Error> {
+    pub(crate) fn from_parts(
+        n: usize,
+        shape: Shape<L>,
+        memory: Memory,
+        reason: Reason,
+    ) -> Result<Core<L>, Error> {
         if !shape.contents().holds(memory.lines()) {
             return Err(Error::Damaged { what: "the contents are not in the order of their layout" });
         }
         let kernel = Kernel::choose(&shape, Isa::detect()).expect("a detected instruction set is available");
-        Ok(Core { n, shape, memory, kernel, reason: String::from("as the file says") })
+        Ok(Core { n, shape, memory, kernel, reason })
     }
 
     /// The number of keys less than `query`.
@@ -149,7 +155,7 @@ impl<L: Lane> Core<L> {
             "layout   {} ({}{detail})\nbecause  {}\nlines    {}\nkeys     {}\nmemory   {} bytes, {:.2} of the keys' own\nkernel   {}\npages    {}\n",
             layout.name,
             layout.about,
-            self.reason,
+            self.reason.words(self.shape.layout()),
             layout.bound,
             self.n,
             bytes,
@@ -180,20 +186,6 @@ fn preference<L: Lane>(n: usize) -> Vec<Layout> {
     if n <= L::PER_LINE * (L::PER_LINE + 1) {
         alloc::vec![Layout::Tree]
     } else {
-        alloc::vec![Layout::Split, Layout::Tree]
+        alloc::vec![Layout::Split, Layout::Pieces, Layout::Tree]
     }
-}
-
-/// Why a layout was taken, in words.
-fn reason(layout: Layout, options: &Options, refused: &[(Layout, Refusal)]) -> String {
-    if options.layout.is_some() {
-        return String::from("asked for by name");
-    }
-    if let Some((other, why)) = refused.first() {
-        return format!("{} refused: {}", other.name(), why.why());
-    }
-    String::from(match layout {
-        Layout::Split => "the keys are evenly spread: one line a query",
-        _ => "few keys: one line or two whatever they are",
-    })
 }

@@ -57,6 +57,19 @@ pub enum Distribution {
     Timestamps,
     /// Half of all keys are one and the same.
     OneKey,
+    /// 153 prefixes of 16 bits, as addresses or tenants have, and random bits behind them.
+    Prefixes,
+    /// Gaps between neighbours follow a power law: most are 1, a few span much of the range.
+    PowerGaps,
+    /// Runs of consecutive numbers, as identifiers have, with holes between them.
+    Runs,
+    /// The bell curve around the middle of the range.
+    Normal,
+    /// A density that wanders, as ranks of sales and identifiers of users do, and 21 keys far
+    /// above.
+    Wandering,
+    /// Cells of a map: every halving of a cell gives three quarters of its keys to one half.
+    Cells,
 }
 
 /// Every distribution with its name.
@@ -74,14 +87,23 @@ pub const DISTRIBUTIONS: &[(Distribution, &str)] = &[
     (Distribution::Outliers, "outliers"),
     (Distribution::Timestamps, "timestamps"),
     (Distribution::OneKey, "one-key"),
+    (Distribution::Prefixes, "prefixes"),
+    (Distribution::PowerGaps, "power-gaps"),
+    (Distribution::Runs, "runs"),
+    (Distribution::Normal, "normal"),
+    (Distribution::Wandering, "wandering"),
+    (Distribution::Cells, "cells"),
 ];
 
 impl Distribution {
     /// `n` sorted keys of at most `max`.
     pub fn keys(self, n: usize, max: u64, seed: u64) -> Vec<u64> {
         let mut random = Random::new(seed);
-        if self == Distribution::Uniform {
-            return uniform(n, max, &mut random);
+        match self {
+            Distribution::Uniform => return uniform(n, max, &mut random),
+            Distribution::PowerGaps | Distribution::Runs => return self.summed(n, max, &mut random),
+            Distribution::Wandering => return wandering(n, max, &mut random),
+            _ => {}
         }
         let dense = (n as u64).saturating_mul(4).min(max);
         let mut now = max / 2;
@@ -102,6 +124,18 @@ impl Distribution {
                     now = now.saturating_add(if is_gap { random.below(widest) } else { random.below(3) / 2 });
                     now.min(max)
                 }
+                Distribution::Prefixes => {
+                    // The prefixes are as many steps of a fixed stride, which has no common divisor
+                    // with 2^16, so they are spread over the range and never equal.
+                    let prefix = (random.below(153) * 25_717) & 0xFFFF;
+                    let cell = (max >> 16).max(1);
+                    (prefix * cell).saturating_add(random.below(cell)).min(max)
+                }
+                Distribution::Normal => {
+                    let middle = max as f64 / 2.0;
+                    ((middle + middle / 6.0 * random.normal()) as u64).min(max)
+                }
+                Distribution::Cells => cell(&mut random, max),
                 _ if i % 2 == 0 => max / 3,
                 _ => random.below(max),
             })
@@ -109,6 +143,77 @@ impl Distribution {
         keys.sort_unstable();
         keys
     }
+}
+
+impl Distribution {
+    /// `n` keys whose gaps are drawn one by one, which needs no sorting; gaps that would lead
+    /// beyond `max` are shortened.
+    fn summed(self, n: usize, max: u64, random: &mut Random) -> Vec<u64> {
+        // The average gap leaves half of the range for the long gaps that a sample may have.
+        let average = (max / 2 / n.max(1) as u64).max(1) as f64;
+        let (mut now, mut left) = (0u64, 0u64);
+        let mut keys = Vec::with_capacity(n);
+        for _ in 0..n {
+            keys.push(now);
+            let gap = match self {
+                Distribution::PowerGaps => {
+                    // The density of gaps falls with their square, so their sum is dominated by the
+                    // longest ones; ln n times the shortest gap is the average.
+                    let shortest = average / natural_logarithm(n as f64 + 3.0);
+                    (shortest / (1.0 - random.unit())) as u64
+                }
+                _ if left > 0 => {
+                    left -= 1;
+                    1
+                }
+                _ => {
+                    left = random.below(2000);
+                    random.below((2000.0 * (average - 1.0).max(0.5)) as u64 + 1)
+                }
+            };
+            now = now.saturating_add(gap).min(max);
+        }
+        keys
+    }
+}
+
+/// Keys whose gaps are exponential with a mean that wanders by a few percent a key, and 21 keys far
+/// above the others.
+fn wandering(n: usize, max: u64, random: &mut Random) -> Vec<u64> {
+    let far = n.min(21);
+    let mut level = 1.0;
+    let mut sums: Vec<f64> = Vec::with_capacity(n);
+    let mut sum = 0.0;
+    for _ in far..n {
+        sum += exponential(random) * level;
+        sums.push(sum);
+        // The mean stays within two powers of ten.
+        level = (level * (1.0 + 0.02 * random.normal())).clamp(0.1, 10.0);
+    }
+    let scale = max as f64 / 64.0 / sum.max(1.0);
+    let mut keys: Vec<u64> = sums.into_iter().map(|sum| ((sum * scale) as u64).min(max)).collect();
+    keys.extend((0..far).map(|_| max - random.below((max / 2).max(1))));
+    keys.sort_unstable();
+    keys
+}
+
+/// A cell: from the whole range down, one half of each interval gets three quarters of the keys;
+/// which half, depends on the interval.
+fn cell(random: &mut Random, max: u64) -> u64 {
+    let (mut low, mut width) = (0u64, max);
+    let mut bits = random.bits();
+    let mut left = 32;
+    while width > 1 {
+        if left == 0 {
+            (bits, left) = (random.bits(), 32);
+        }
+        let heavy = (low ^ width).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63;
+        let upper = if bits & 3 == 0 { 1 - heavy } else { heavy };
+        (bits, left) = (bits >> 2, left - 1);
+        width = width.div_ceil(2);
+        low = low.saturating_add(upper * width).min(max);
+    }
+    low
 }
 
 /// Sorted uniform keys without sorting: sums of exponential gaps, scaled to the range.

@@ -70,6 +70,22 @@ impl<L: Lane> Scale<L> {
         L::narrow(self.min.widen().wrapping_add(distance))
     }
 
+    /// The map of the keys from `min` on with a table's numbers.
+    #[inline(always)]
+    pub(crate) fn of_table(min: L, beyond: L, multiplier: L) -> Scale<L> {
+        Scale { min, beyond, multiplier: multiplier.widen(), buckets: 0 }
+    }
+
+    /// A map that is only the number of its buckets.
+    pub(crate) fn of_buckets(buckets: usize) -> Scale<L> {
+        Scale { min: L::MIN, beyond: L::MIN, multiplier: 0, buckets }
+    }
+
+    /// The largest bucket that a query reaches.
+    pub(crate) fn last_bucket(&self) -> u64 {
+        (self.beyond.widen() as u128 * self.multiplier as u128 >> L::BITS) as u64
+    }
+
     /// The numbers from which the map can be restored.
     pub(crate) fn numbers(&self) -> [u64; 4] {
         [self.min.widen(), self.beyond.widen(), self.multiplier, self.buckets as u64]

@@ -10,6 +10,9 @@ use crate::line::Line;
 /// Number of words that [`Simd::marked`] tests.
 pub(crate) const MARKS: usize = 32;
 
+/// Places of a table that are read together.
+pub(crate) const GATHERED: usize = 16;
+
 /// Numbers that [`Simd::differs`] compares.
 pub(crate) const DIFFERS: usize = 64;
 
@@ -38,6 +41,26 @@ pub(crate) trait Simd: Copy {
     #[inline(always)]
     fn differs(self, a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
         a.iter().zip(b).rev().fold(0, |bits, (a, b)| bits << 1 | u64::from(a != b))
+    }
+    /// The words of a table at the places `at`; a place behind the last word stands for the last.
+    ///
+    /// # Panics
+    /// When the table is empty.
+    #[inline(always)]
+    fn gather_words(self, table: &[u32], at: &[u32; GATHERED]) -> [u32; GATHERED] {
+        let last = table.len() - 1;
+        at.map(|at| table[(at as usize).min(last)])
+    }
+    /// The four columns of a table's rows at the places `at`; a place behind the last row stands
+    /// for the last.
+    ///
+    /// # Panics
+    /// When the table is empty.
+    #[inline(always)]
+    fn gather_rows(self, table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4] {
+        let last = table.len() - 1;
+        let rows = at.map(|at| &table[(at as usize).min(last)]);
+        [0, 1, 2, 3].map(|column| rows.map(|row| row[column]))
     }
     /// Prefetches line `index`. Any index is allowed: a prefetch never faults.
     fn prefetch(self, lines: &[Line], index: usize);

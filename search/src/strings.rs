@@ -218,7 +218,7 @@ impl BytesIndex {
     fn header(&self) -> Header {
         let mut header = Header::of(
             KeyType::Bytes,
-            self.core.n,
+            (self.core.n, self.core.reason),
             &self.core.shape,
             self.full.lines().len(),
             Frame::default(),
@@ -258,7 +258,7 @@ impl BytesIndex {
             return Err(DAMAGED);
         }
         let shape = opened.header.shape()?;
-        let core = Core::from_parts(n, shape, opened.core)?;
+        let core = Core::from_parts(n, shape, opened.core, opened.header.reason)?;
         let index = BytesIndex { core, full: opened.full, ends_lines, total, common };
         let shared = index.get(0).map(|first| &first[..common]);
         let alike = shared.is_none_or(|shared| index.get(n - 1).is_some_and(|last| last.starts_with(shared)));

@@ -114,6 +114,45 @@ fn crowded_lines_overflow_and_too_crowded_ones_refuse() {
     }
 }
 
+/// Keys that are evenly spread in `stretches`, each with its first key, its width and its number of
+/// keys: shapes that a table of pieces must follow or refuse.
+fn stretched(stretches: &[(u64, u64, usize)], seed: u64) -> Vec<u64> {
+    let mut random = Random::new(seed);
+    let mut keys = Vec::new();
+    for &(first, width, count) in stretches {
+        keys.extend((0..count).map(|_| first.saturating_add(random.below(width.max(1)))));
+    }
+    keys.sort_unstable();
+    keys
+}
+
+fn check_both_widths(keys: &[u64], what: &str) {
+    let mut random = Random::new(13);
+    let queries = queries_u64(keys, u64::MAX, &mut random);
+    check(keys, &queries, what);
+    let narrow: Vec<u32> = keys.iter().map(|&key| (key >> 32) as u32).collect();
+    let queries: Vec<u32> = queries.iter().map(|&query| (query >> 32) as u32).collect();
+    check(&narrow, &queries, what);
+}
+
+#[test]
+fn keys_that_are_hard_to_cut() {
+    let top = u64::MAX;
+    let shapes: [(&str, &[(u64, u64, usize)]); 8] = [
+        ("outliers at both ends", &[(0, 1, 1), (1 << 62, 1 << 50, 4000), (top, 1, 1)]),
+        ("many equal outliers", &[(0, 1, 900), (1 << 62, 1 << 50, 4000), (top, 1, 2000)]),
+        ("two points", &[(0, 1, 2500), (top, 1, 2500)]),
+        ("points in a line", &[(0, top, 3000), (1 << 61, 1, 27), (1 << 63, 1, 3000)]),
+        ("ever denser", &[(0, top, 500), (0, 1 << 50, 800), (0, 1 << 40, 900), (0, 1 << 33, 2000)]),
+        ("ever denser, upwards", &[(0, top, 500), (top - (1 << 44), 1 << 44, 3000)]),
+        ("a power of two apart", &[(1 << 40, 1, 300), (1 << 50, 1, 300), (1 << 60, 1, 300)]),
+        ("two cells", &[(0, 1 << 34, 3000), (1 << 63, 1 << 34, 3000)]),
+    ];
+    for (name, stretches) in shapes {
+        check_both_widths(&stretched(stretches, 3), name);
+    }
+}
+
 #[test]
 fn byte_strings() {
     let mut random = Random::new(9);
@@ -210,6 +249,32 @@ proptest! {
         let neighbours = keys.iter().flat_map(|&k| [k, k.wrapping_add(1), k.wrapping_sub(1)]);
         let queries: Vec<u32> = queries.iter().copied().chain(neighbours.take(200)).collect();
         check(&keys, &queries, "any u32");
+    }
+
+    #[test]
+    fn keys_come_once_from_both_ends(n in 0..1200u32, from_front in proptest::collection::vec(any::<bool>(), 1300)) {
+        // Which end is asked varies; together the ends give each key once.
+        let keys: Vec<u32> = (0..n).map(|i| i * 3).collect();
+        let index = Index::build(&keys).unwrap();
+        let (mut iter, mut expected) = (index.iter(), keys.iter().copied());
+        for front in from_front {
+            prop_assert_eq!(iter.len(), expected.len());
+            let (found, wanted) = if front {
+                (iter.next(), expected.next())
+            } else {
+                (iter.next_back(), expected.next_back())
+            };
+            prop_assert_eq!(found, wanted);
+        }
+        prop_assert_eq!(iter.next(), None);
+    }
+
+    #[test]
+    fn any_stretches(stretches in proptest::collection::vec((any::<u64>(), 0..64u32, 1..900usize), 1..6), seed in any::<u64>()) {
+        // Widths are powers of two up to the whole range.
+        let stretches: Vec<(u64, u64, usize)> =
+            stretches.into_iter().map(|(first, bits, count)| (first, 1 << bits, count)).collect();
+        check_both_widths(&stretched(&stretches, seed), "any stretches");
     }
 
     #[test]

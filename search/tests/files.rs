@@ -40,6 +40,32 @@ fn every_layout_survives_the_way_through_a_file() {
     assert!(std::fs::read_dir(folder.path()).unwrap().count() <= LAYOUTS.len(), "no part files stay");
 }
 
+/// Keys for which the planner takes each of its layouts, and words of the reason.
+fn planned() -> [(Vec<u32>, Layout, &'static str); 4] {
+    let lognormal = Distribution::Lognormal.keys(50_000, u64::from(u32::MAX), 1);
+    [
+        (keys(50_000), Layout::Split, "evenly spread: one line"),
+        (lognormal.into_iter().map(|key| key as u32).collect(), Layout::Pieces, "piece by piece"),
+        (vec![7; 50_000], Layout::Tree, "pieces refused: the keys are too unevenly spread"),
+        (keys(50), Layout::Tree, "few keys"),
+    ]
+}
+
+#[test]
+fn why_a_layout_was_chosen_is_told_after_opening_too() {
+    for (keys, layout, why) in planned() {
+        let index = Index::build(&keys).unwrap();
+        assert_eq!(index.layout(), layout);
+        assert!(index.explain().contains(why), "{}", index.explain());
+        let bytes = index.to_bytes();
+        let because = |text: String| text.lines().find(|line| line.starts_with("because")).map(String::from);
+        let opened = Index::<u32>::from_bytes(&bytes).unwrap();
+        assert_eq!(because(opened.explain()), because(index.explain()));
+        // Only the layout that format 1 lacks makes a file that its readers refuse.
+        assert_eq!(u32::from(bytes[8]), if layout == Layout::Pieces { 2 } else { 1 });
+    }
+}
+
 #[test]
 fn a_directory_is_no_index() {
     let folder = tempfile::tempdir().unwrap();
@@ -62,7 +88,7 @@ fn every_truncation_is_an_error() {
 
 #[test]
 fn every_flipped_bit_is_an_error() {
-    for layout in [Layout::Tree, Layout::Split, Layout::Window] {
+    for layout in [Layout::Tree, Layout::Split, Layout::Window, Layout::Pieces] {
         let mut bytes = laid_out(&keys(200), layout).unwrap().to_bytes();
         for bit in 0..8 * bytes.len() {
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -104,7 +130,7 @@ fn what_is_wrong_is_named() {
     assert_eq!(said(&bytes[..200]), format!("index file is truncated: 200 bytes of {}", bytes.len()));
     let mut newer = bytes.clone();
     newer[8] = 9;
-    assert_eq!(said(&newer), "index file of format 9, newer than this program understands (1)");
+    assert_eq!(said(&newer), "index file of format 9, newer than this program understands (2)");
     let error = Index::<u32>::open("/nonexistent/index").unwrap_err();
     assert!(matches!(error, Error::Io(_)));
 }

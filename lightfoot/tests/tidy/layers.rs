@@ -136,6 +136,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "plan",
             "choose race",
             "file kernel",
+            "reason",
             "layout",
             "scale",
             "lane",

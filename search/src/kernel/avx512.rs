@@ -7,7 +7,7 @@
 use core::arch::x86_64::*;
 
 use crate::line::Line;
-use crate::simd::{DIFFERS, MARKS};
+use crate::simd::{DIFFERS, GATHERED, MARKS};
 
 /// Proof that the processor has AVX-512 F, BW, VL and DQ, BMI1/2 and POPCNT.
 #[derive(Clone, Copy)]
@@ -94,6 +94,60 @@ fn differs(a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
     a.iter().zip(b).map(differs).rev().fold(0, |bits, sixteen| bits << 16 | sixteen)
 }
 
+/// Places that are inside a table of `len` entries.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn inside(len: usize, at: &[u32; GATHERED]) -> __m512i {
+    assert!(len > 0, "a table has entries");
+    let last = i32::try_from(len - 1).unwrap_or(i32::MAX);
+    _mm512_min_epu32(load(at), _mm512_set1_epi32(last))
+}
+
+/// A vector as an array.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn words(vector: __m512i) -> [u32; GATHERED] {
+    let mut words = [0; GATHERED];
+    // SAFETY: `words` is 64 writable bytes, and `storeu` needs no alignment.
+    unsafe { _mm512_storeu_si512((&raw mut words).cast(), vector) };
+    words
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn gather_words(table: &[u32], at: &[u32; GATHERED]) -> [u32; GATHERED] {
+    // SAFETY: `inside` returns places inside the table, none of them negative as an i32.
+    words(unsafe { _mm512_i32gather_epi32::<4>(inside(table.len(), at), table.as_ptr().cast()) })
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn gather_rows(table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4] {
+    // Places are taken from memory, one load each: without the box, the compiler extracts them from
+    // the vector with two operations each.
+    let at = core::hint::black_box(words(inside(table.len(), at)));
+    // SAFETY: `inside` returns places inside the table, whose rows are 16 bytes; the load needs no
+    // alignment.
+    let row = |i: usize| unsafe { _mm_loadu_si128(table.as_ptr().add(at[i] as usize).cast()) };
+    // Four rows that lie four places apart make a vector, so that the transposition below, which
+    // works inside of quarters, leaves the columns in order.
+    let four = |i: usize| {
+        let vector = _mm512_castsi128_si512(row(i));
+        let vector = _mm512_inserti32x4::<1>(vector, row(i + 4));
+        let vector = _mm512_inserti32x4::<2>(vector, row(i + 8));
+        _mm512_inserti32x4::<3>(vector, row(i + 12))
+    };
+    let (a, b, c, d) = (four(0), four(1), four(2), four(3));
+    let (ab_low, ab_high) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    let (cd_low, cd_high) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+    [
+        words(_mm512_unpacklo_epi64(ab_low, cd_low)),
+        words(_mm512_unpackhi_epi64(ab_low, cd_low)),
+        words(_mm512_unpacklo_epi64(ab_high, cd_high)),
+        words(_mm512_unpackhi_epi64(ab_high, cd_high)),
+    ]
+}
+
 define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     #[inline(always)]
     fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
@@ -105,6 +159,18 @@ define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     fn differs(self, a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
         // SAFETY: the token proves the instructions.
         unsafe { differs(a, b) }
+    }
+
+    #[inline(always)]
+    fn gather_words(self, table: &[u32], at: &[u32; GATHERED]) -> [u32; GATHERED] {
+        // SAFETY: the token proves the instructions.
+        unsafe { gather_words(table, at) }
+    }
+
+    #[inline(always)]
+    fn gather_rows(self, table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4] {
+        // SAFETY: the token proves the instructions.
+        unsafe { gather_rows(table, at) }
     }
 
     #[inline(always)]

@@ -12,7 +12,7 @@ use crate::simd::{Simd, Vectors};
 
 /// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
-    code: 10,
+    code: 11,
     name: "descending",
     about: "the sorted array from its largest key down",
     bound: "at most log2 n a query",

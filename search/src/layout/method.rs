@@ -43,6 +43,22 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// The refusal's number in files: never changed, never reused.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Refusal::Crowded => 1,
+            Refusal::TooMany => 2,
+            Refusal::Unsorted => 3,
+        }
+    }
+
+    /// The refusal that a file's number stands for.
+    pub(crate) fn from_code(code: u8) -> Option<Refusal> {
+        [Refusal::Crowded, Refusal::TooMany, Refusal::Unsorted]
+            .into_iter()
+            .find(|refusal| refusal.code() == code)
+    }
+
     /// The refusal as a clause of a sentence.
     pub(crate) fn why(self) -> &'static str {
         match self {

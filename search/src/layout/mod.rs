@@ -21,6 +21,7 @@ mod kary;
 mod method;
 mod ordered;
 mod packed;
+mod pieces;
 mod sorted;
 mod split;
 mod tree;
@@ -204,6 +205,8 @@ define_layouts! {
     Split = split::Split<L>;
     /// Digits end to end, a table of starts, and interpolation with a proven bound.
     Packed = packed::Packed<L>;
+    /// Split keys behind a table of straight pieces: one line per query for uneven keys.
+    Pieces = pieces::Pieces<L>;
     /// The sorted array from its largest key down: the family's dummy member.
     #[cfg(test)]
     Descending = descending::Descending;

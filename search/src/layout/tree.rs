@@ -16,15 +16,34 @@ use core::ops::Range;
 use super::method::{self, Contents, Method, Numbers, Placing, Properties, Refusal};
 use super::ordered::{fill_sorted, holds_sorted};
 use crate::lane::{Exact, Lane};
-use crate::line::{lanes, lanes_mut, lines_for, Line};
+use crate::line::{lanes, lanes_mut, lines_for, Level, Line, Place, LINE_BYTES};
 use crate::memory::Memory;
 use crate::simd::{Simd, Vectors};
 
 /// The most levels of any tree: 9^21 > 2^64.
 const LEVELS_MAX: usize = 22;
 
-/// Queries that descend in step, so that their misses overlap.
-const ABREAST: usize = 64;
+/// Queries that descend in step. From a line's address to the next one takes some twenty cycles,
+/// and out-of-order execution looks some fifty steps ahead: these are to be of as many queries.
+/// Where a level is far, a group's lines are prefetched one group before they are read.
+const GROUP: usize = 32;
+
+/// A tree of no more bytes is near: reading one of its lines is so fast that out-of-order execution
+/// hides it.
+const NEAR_TREE_BYTES: usize = 5 << 18;
+
+/// Of a larger tree levels are near while they and the levels above them take no more bytes: the
+/// lines of lower levels, which are read once and seldom again, displace others from larger caches.
+const NEAR_BYTES: usize = 1 << 17;
+
+/// The most far levels that the pipeline has room for; a tree with more has them in near levels.
+const FAR_MAX: usize = 7;
+
+/// Queries of a part of a group: stages of a pipeline take turns after so many.
+const PART: usize = 8;
+
+/// Groups in the pipeline.
+const RING: usize = FAR_MAX + 1;
 
 /// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
@@ -68,13 +87,23 @@ impl Tree {
 
     /// The levels above the leaves, and the leaves, as slices of lines.
     #[inline(always)]
-    fn levels<'a>(&self, lines: &'a [Line]) -> ([&'a [Line]; LEVELS_MAX], usize) {
-        let mut levels = [&lines[..0]; LEVELS_MAX];
+    fn levels<'a>(&self, lines: &'a [Line]) -> [Level<'a>; LEVELS_MAX] {
+        let mut levels = [Level::of(&lines[..0]); LEVELS_MAX];
         for level in 0..self.depth {
             let end = if level + 1 < self.depth { self.first[level + 1] } else { self.lines };
-            levels[level] = &lines[self.first[level]..end];
+            levels[level] = Level::of(&lines[self.first[level]..end]);
         }
-        (levels, self.depth)
+        levels
+    }
+
+    /// The number of levels that are near.
+    fn near(&self) -> usize {
+        if self.lines * LINE_BYTES <= NEAR_TREE_BYTES {
+            return self.depth;
+        }
+        let ends = self.first[1..self.depth].iter().chain(core::iter::once(&self.lines));
+        let near = ends.take_while(|&&end| end * LINE_BYTES <= NEAR_BYTES).count();
+        near.max(self.depth.saturating_sub(FAR_MAX)).max(1)
     }
 
     /// Separator `i` of a level in which each child spans `span` leaves.
@@ -153,31 +182,144 @@ impl<L: Lane> Method<L> for Tree {
 
     #[inline(always)]
     fn ranks<S: Simd>(&self, simd: S, lines: &[Line], queries: &[L], out: &mut [usize]) {
-        let (levels, depth) = self.levels(lines);
-        if depth == 0 {
+        if self.depth == 0 {
             return out.fill(0);
         }
-        for (queries, out) in queries.chunks(ABREAST).zip(out.chunks_mut(ABREAST)) {
-            descend(simd, &levels[..depth], queries, out);
+        let levels = self.levels(lines);
+        let (near, far) = levels[..self.depth].split_at(self.near());
+        let rest = match far {
+            [] => descend_near(simd, near, queries, out),
+            _ => descend_far(simd, near, far, queries, out),
+        };
+        for (&query, rank) in queries[rest..].iter().zip(&mut out[rest..]) {
+            *rank = self.rank(simd, lines, query);
         }
     }
 }
 
-/// Takes a group of queries down all levels in step. `out` holds their nodes on the way and their
-/// ranks at the end.
+/// One step down for a group of queries.
 #[inline(always)]
-fn descend<L: Lane, S: Simd>(simd: S, levels: &[&[Line]], queries: &[L], out: &mut [usize]) {
-    out.fill(0);
-    for pair in levels.windows(2) {
-        for (node, &query) in out.iter_mut().zip(queries) {
-            *node = *node * (L::PER_LINE + 1) + L::less(simd, L::node(&pair[0][*node]), query);
-            simd.prefetch(pair[1], *node);
+fn step<L: Lane, S: Simd, const N: usize>(
+    simd: S,
+    level: Level<'_>,
+    places: &mut [Place; N],
+    queries: &[L; N],
+) {
+    for (place, &query) in places.iter_mut().zip(queries) {
+        let count = L::less(simd, L::node(level.at(*place)), query);
+        *place = place.child(L::PER_LINE + 1, count);
+    }
+}
+
+/// The first step down: all queries read the root.
+#[inline(always)]
+fn first_step<L: Lane, S: Simd, const N: usize>(
+    simd: S,
+    level: Level<'_>,
+    places: &mut [Place; N],
+    queries: &[L; N],
+) {
+    let root = L::node(level.at(Place::FIRST));
+    for (place, &query) in places.iter_mut().zip(queries) {
+        *place = Place::FIRST.child(L::PER_LINE + 1, L::less(simd, root, query));
+    }
+}
+
+/// One step down into a level that is far, whose lines are prefetched.
+#[inline(always)]
+fn step_ahead<L: Lane, S: Simd, const N: usize>(
+    simd: S,
+    (level, next): (Level<'_>, Level<'_>),
+    places: &mut [Place; N],
+    queries: &[L; N],
+) {
+    for (place, &query) in places.iter_mut().zip(queries) {
+        let count = L::less(simd, L::node(level.at(*place)), query);
+        *place = place.child(L::PER_LINE + 1, count);
+        simd.prefetch(next.lines(), place.number());
+    }
+}
+
+/// The ranks of queries whose leaves are at `places`.
+#[inline(always)]
+fn finish<L: Lane, S: Simd, const N: usize>(
+    simd: S,
+    leaves: Level<'_>,
+    places: &[Place; N],
+    queries: &[L; N],
+    out: &mut [usize; N],
+) {
+    for ((place, &query), rank) in places.iter().zip(queries).zip(out) {
+        let count = L::less(simd, L::node(leaves.at(*place)), query);
+        *rank = place.first_lane::<L>() + count;
+    }
+}
+
+/// Takes queries down a tree that is near. Returns how many were answered: all but a last few.
+#[inline(always)]
+fn descend_near<L: Lane, S: Simd>(simd: S, levels: &[Level<'_>], queries: &[L], out: &mut [usize]) -> usize {
+    let Some((&leaves, upper)) = levels.split_last() else { return 0 };
+    let ((groups, _), (outs, _)) = (queries.as_chunks::<GROUP>(), out.as_chunks_mut::<GROUP>());
+    for (queries, out) in groups.iter().zip(outs) {
+        let mut places = [Place::FIRST; GROUP];
+        let Some((&root, others)) = upper.split_first() else {
+            finish(simd, leaves, &places, queries, out);
+            continue;
+        };
+        first_step(simd, root, &mut places, queries);
+        for &level in others {
+            step(simd, level, &mut places, queries);
+        }
+        finish(simd, leaves, &places, queries, out);
+    }
+    groups.len() * GROUP
+}
+
+/// Takes queries down a tree with far levels. In turn t, group t goes through the near levels,
+/// group t - 1 through the first far level, and so on: each reads lines that were prefetched a turn
+/// before. Returns how many queries were answered: all but a last few.
+#[inline(always)]
+fn descend_far<L: Lane, S: Simd>(
+    simd: S,
+    near: &[Level<'_>],
+    far: &[Level<'_>],
+    queries: &[L],
+    out: &mut [usize],
+) -> usize {
+    let ((groups, _), (outs, _)) = (queries.as_chunks::<GROUP>(), out.as_chunks_mut::<GROUP>());
+    let (Some((&root, inner)), Some((&leaves, _))) = (near.split_first(), far.split_last()) else { return 0 };
+    let mut ring = [[Place::FIRST; GROUP]; RING];
+    for turn in 0..groups.len() + far.len() {
+        // Parts of groups take turns: prefetches are then spread evenly, as the processor has room
+        // for some twenty at a time.
+        for part in 0..GROUP / PART {
+            let queries = |group: usize| &groups[group].as_chunks::<PART>().0[part];
+            // The group that ends in this turn.
+            if let Some(last) = turn.checked_sub(far.len()) {
+                let places = &ring[last % RING].as_chunks().0[part];
+                finish(simd, leaves, places, queries(last), &mut outs[last].as_chunks_mut().0[part]);
+            }
+            // The groups in the midst of the far levels: fewer in the first and the last turns.
+            for stage in (1..far.len().min(turn + 1)).rev().take_while(|stage| turn - stage < groups.len()) {
+                let places = &mut ring[(turn - stage) % RING].as_chunks_mut().0[part];
+                step_ahead(simd, (far[stage - 1], far[stage]), places, queries(turn - stage));
+            }
+            // The group that begins.
+            if turn < groups.len() {
+                let places: &mut [Place; PART] = &mut ring[turn % RING].as_chunks_mut().0[part];
+                if inner.is_empty() {
+                    places.fill(Place::FIRST);
+                } else {
+                    first_step(simd, root, places, queries(turn));
+                }
+                for pair in near.windows(2).skip(1) {
+                    step(simd, pair[0], places, queries(turn));
+                }
+                step_ahead(simd, (near[near.len() - 1], far[0]), places, queries(turn));
+            }
         }
     }
-    let leaves = levels[levels.len() - 1];
-    for (node, &query) in out.iter_mut().zip(queries) {
-        *node = *node * L::PER_LINE + L::less(simd, L::node(&leaves[*node]), query);
-    }
+    groups.len() * GROUP
 }
 
 impl Tree {

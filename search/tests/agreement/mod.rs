@@ -43,6 +43,11 @@ pub(crate) fn check_index<K: Key>(index: &Index<K>, keys: &[K], queries: &[K], w
         index.iter().len() == keys.len() && index.iter().zip(keys).all(|(a, b)| same(&a, b)),
         "{what}: iteration"
     );
+    let backwards = || index.iter().rev().zip(keys.iter().rev());
+    assert!(
+        index.iter().rev().len() == keys.len() && backwards().all(|(a, b)| same(&a, b)),
+        "{what}: backwards"
+    );
     for rank in [0, 1, keys.len() / 2, keys.len().saturating_sub(1), keys.len()] {
         let (got, wanted) = (index.get(rank), keys.get(rank));
         assert!(

@@ -9,7 +9,7 @@ use crate::line::{lanes, Line};
 impl<L: Lane> Split<L> {
     /// Whether every line holds, in order, as many digits as the next line's first rank requires,
     /// and the blocks follow one another.
-    pub(super) fn holds_as<D: Digit>(&self, lines: &[Line]) -> bool {
+    pub(in crate::layout) fn holds_as<D: Digit>(&self, lines: &[Line]) -> bool {
         let (buckets, blocks) = lines.split_at(self.scale.buckets());
         let (mut rank, mut used) = (0, 0);
         for (number, line) in buckets.iter().enumerate() {

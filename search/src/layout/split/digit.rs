@@ -6,7 +6,7 @@ use crate::simd::Simd;
 
 /// The number of bits of a key that are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Width {
+pub(in crate::layout) enum Width {
     Bits8,
     Bits16,
     Bits32,
@@ -14,14 +14,14 @@ pub(super) enum Width {
 }
 
 /// Every width, with the average number of keys in a line: as many as leave few lines crowded.
-pub(super) const WIDTHS: [(Width, usize); 4] =
+pub(in crate::layout) const WIDTHS: [(Width, usize); 4] =
     [(Width::Bits8, 44), (Width::Bits16, 21), (Width::Bits32, 9), (Width::Bits64, 4)];
 
 /// The top bit of a line's first rank: the line is a directory.
-pub(super) const DIRECTORY: u32 = 1 << 31;
+pub(in crate::layout) const DIRECTORY: u32 = 1 << 31;
 
 impl Width {
-    pub(super) fn bits(self) -> u32 {
+    pub(in crate::layout) fn bits(self) -> u32 {
         match self {
             Width::Bits8 => 8,
             Width::Bits16 => 16,
@@ -31,8 +31,16 @@ impl Width {
     }
 }
 
+impl Width {
+    /// Digits of a line that is not crowded.
+    pub(in crate::layout) fn capacity(self) -> usize {
+        let bytes = (self.bits() / 8) as usize;
+        LINE_BYTES / bytes - 4usize.div_ceil(bytes)
+    }
+}
+
 /// A stored digit: the leading bits of a fraction.
-pub(super) trait Digit: Plain + Ord {
+pub(in crate::layout) trait Digit: Plain + Ord {
     /// Digits of a line.
     const PER_LINE: usize = LINE_BYTES / size_of::<Self>();
     /// Lanes that hold the first rank. In a directory as many lanes hold the number of its first
@@ -121,25 +129,25 @@ macro_rules! with_digit {
         }
     };
 }
-pub(super) use with_digit;
+pub(in crate::layout) use with_digit;
 
 /// The first rank in a line's head; its top bit marks a directory.
 #[inline(always)]
-pub(super) fn head(line: &Line) -> u32 {
+pub(in crate::layout) fn head(line: &Line) -> u32 {
     line.u32s()[0]
 }
 
 /// The rank of a line's first key.
-pub(super) fn first_rank(line: &Line) -> usize {
+pub(in crate::layout) fn first_rank(line: &Line) -> usize {
     (head(line) & !DIRECTORY) as usize
 }
 
 /// The number of a directory's first block.
-pub(super) fn first_block<D: Digit>(line: &Line) -> usize {
+pub(in crate::layout) fn first_block<D: Digit>(line: &Line) -> usize {
     line.u32s()[block_word::<D>()] as usize
 }
 
 /// The 32-bit word of a directory that holds the number of its first block.
-pub(super) const fn block_word<D: Digit>() -> usize {
+pub(in crate::layout) const fn block_word<D: Digit>() -> usize {
     D::HEAD * size_of::<D>() / 4
 }

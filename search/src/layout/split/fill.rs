@@ -51,18 +51,20 @@ use crate::scale::Scale;
 use crate::simd::{Simd, Task, Vectors, DIFFERS};
 
 /// A stretch of keys and the lines that they fill.
-struct Part<'a> {
-    ranks: Range<usize>,
+pub(in crate::layout) struct Part<'a> {
+    pub(in crate::layout) ranks: Range<usize>,
     /// The number of the first of `lines`.
-    first_line: usize,
-    lines: &'a mut [Line],
+    pub(in crate::layout) first_line: usize,
+    pub(in crate::layout) lines: &'a mut [Line],
     /// Blocks for crowded lines, numbered from 0.
-    blocks: &'a mut [Line],
+    pub(in crate::layout) blocks: &'a mut [Line],
+    /// The number of blocks that are in use already.
+    pub(in crate::layout) used: usize,
 }
 
 /// The number of blocks that a part used, and the numbers of the lines that refer to them.
-struct Filled {
-    blocks: usize,
+pub(in crate::layout) struct Filled {
+    pub(in crate::layout) blocks: usize,
     directories: Vec<usize>,
 }
 
@@ -168,7 +170,7 @@ fn set_head<D: Digit>(line: &mut Line, head: u32) {
 
 /// A line without keys whose first rank is `rank`.
 #[inline(always)]
-fn empty_line<D: Digit>(rank: usize) -> Line {
+pub(in crate::layout) fn empty_line<D: Digit>(rank: usize) -> Line {
     let mut line = Line::PADDING;
     set_head::<D>(&mut line, rank as u32);
     line
@@ -177,6 +179,8 @@ fn empty_line<D: Digit>(rank: usize) -> Line {
 /// A part while it is being filled.
 struct Filling<'a, K> {
     keys: &'a [K],
+    /// The rank behind the part's last key. Later keys may seem to belong to the part's last line.
+    end: usize,
     first_line: usize,
     lines: &'a mut [Line],
     /// The first line that is not written yet.
@@ -209,7 +213,8 @@ impl<L: Lane> Split<L> {
         let mut parts = Vec::new();
         for (pair, blocks) in bounds.windows(2).zip(areas) {
             let (lines, later) = core::mem::take(&mut rest).split_at_mut(pair[1].line - pair[0].line);
-            parts.push(Part { ranks: pair[0].rank..pair[1].rank, first_line: pair[0].line, lines, blocks });
+            let ranks = pair[0].rank..pair[1].rank;
+            parts.push(Part { ranks, first_line: pair[0].line, lines, blocks, used: 0 });
             rest = later;
         }
         let plan = &self;
@@ -264,15 +269,16 @@ impl<L: Lane> Split<L> {
 
     /// Fills one part, run by run.
     #[inline(always)]
-    fn fill_as<D: Digit, K: Exact<As = L>, S: Simd>(
+    pub(in crate::layout) fn fill_as<D: Digit, K: Exact<As = L>, S: Simd>(
         &self,
         simd: S,
         keys: &[K],
         part: Part<'_>,
     ) -> Result<Filled, Refusal> {
-        let Part { ranks, first_line, lines, blocks } = part;
-        let filled = Filled { blocks: 0, directories: Vec::new() };
-        let mut filling = Filling { keys, first_line, lines, next: 0, blocks, filled };
+        let Part { ranks, first_line, lines, blocks, used } = part;
+        let filled = Filled { blocks: used, directories: Vec::new() };
+        let end = ranks.end;
+        let mut filling = Filling { keys, end, first_line, lines, next: 0, blocks, filled };
         let (mut rank, mut run) = (ranks.start, Run::<D>::EMPTY);
         while rank < ranks.end {
             let some = &keys[rank..ranks.end.min(rank + RUN)];
@@ -326,7 +332,7 @@ impl<L: Lane> Split<L> {
             return Ok(rank + start);
         }
         // A whole run is in one line: the line is crowded, and its end is searched key by key.
-        let end = self.line_end::<D, K>(filling.keys, rank)?;
+        let end = self.line_end::<D, K>(&filling.keys[..filling.end], rank)?;
         self.write_crowded::<D, K>(filling, run.buckets[0] as usize, rank..end)?;
         Ok(end)
     }

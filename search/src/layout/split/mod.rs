@@ -28,12 +28,14 @@
 //! reduced to one line.
 
 mod check;
-mod digit;
+pub(super) mod digit;
 mod fill;
 mod plan;
 mod query;
 
+pub(super) use fill::{empty_line, Part};
 pub(crate) use plan::Split;
+pub(super) use query::{Locate, Located, GROUP};
 
 use alloc::string::String;
 use core::ops::Range;

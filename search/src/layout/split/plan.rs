@@ -7,13 +7,19 @@ use crate::lane::{Exact, Lane};
 use crate::layout::method::{Numbers, Refusal};
 use crate::scale::Scale;
 
+/// Stretches of keys in which a plan looks for crowds.
+const SAMPLED_STRETCHES: usize = 64;
+
+/// Fewer keys in a stretch are placed without a look at them.
+const KEYS_PER_STRETCH_MIN: usize = 512;
+
 /// n keys in `scale.buckets()` lines, then `blocks` overflow blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Split<L: Lane> {
-    pub(super) n: usize,
-    pub(super) scale: Scale<L>,
-    pub(super) digit: Width,
-    pub(super) blocks: usize,
+    pub(in crate::layout) n: usize,
+    pub(in crate::layout) scale: Scale<L>,
+    pub(in crate::layout) digit: Width,
+    pub(in crate::layout) blocks: usize,
 }
 
 impl<L: Lane> Split<L> {
@@ -33,7 +39,26 @@ impl<L: Lane> Split<L> {
         let (lines, digit) = best.min_by_key(|&(lines, _)| lines).ok_or(Refusal::Crowded)?;
         let scale = Scale::new(min, max, lines);
         debug_assert!(scale.tells_apart(digit.bits()));
-        Ok(Split { n: keys.len(), scale, digit, blocks: 0 })
+        let plan = Split { n: keys.len(), scale, digit, blocks: 0 };
+        if plan.is_clearly_crowded(keys) {
+            return Err(Refusal::Crowded);
+        }
+        Ok(plan)
+    }
+
+    /// Whether a sample shows that filling would refuse the keys: a third of them stand so close
+    /// together that their lines are crowded on average, while overflow blocks take a quarter.
+    fn is_clearly_crowded<K: Exact<As = L>>(&self, keys: &[K]) -> bool {
+        let step = keys.len() / SAMPLED_STRETCHES;
+        if step < KEYS_PER_STRETCH_MIN {
+            return false;
+        }
+        let line = |rank: usize| self.scale.locate(keys[rank].to_lane()).0;
+        let crowded = (0..SAMPLED_STRETCHES).filter(|stretch| {
+            let lines = line((stretch + 1) * step - 1).saturating_sub(line(stretch * step)) + 1;
+            step > lines * self.digit.capacity()
+        });
+        crowded.count() > SAMPLED_STRETCHES / 3
     }
 
     /// Lines to allocate before filling: the buckets, and as many overflow blocks as are accepted.

@@ -33,16 +33,39 @@ use crate::scale::Scale;
 use crate::simd::{Simd, MARKS};
 
 /// Queries that are located together. Their lines are prefetched one group before they are read.
-const GROUP: usize = MARKS;
+pub(in crate::layout) const GROUP: usize = MARKS;
 
 /// Lines read per turn of the inner loop.
 const UNROLLED: usize = 8;
 
 /// Where the queries of a group go.
 #[derive(Clone, Copy)]
-struct Located<D> {
-    buckets: [u32; GROUP],
-    digits: [D; GROUP],
+pub(in crate::layout) struct Located<D> {
+    pub(in crate::layout) buckets: [u32; GROUP],
+    pub(in crate::layout) digits: [D; GROUP],
+}
+
+/// A way to locate queries: a trait and not a closure, because all of it must be inlined where the
+/// instruction set is known.
+pub(in crate::layout) trait Locate<L: Lane, D: Digit> {
+    /// What is found out about a group a turn before it is located.
+    type Prepared: Copy + Default;
+    /// Looks at a group a turn before it is located.
+    fn prepare(&self, queries: &[L; GROUP]) -> Self::Prepared;
+    /// Finds the lines and digits of a group.
+    fn locate(&self, queries: &[L; GROUP], prepared: &Self::Prepared, located: &mut Located<D>);
+}
+
+impl<L: Lane, D: Digit> Locate<L, D> for Scale<L> {
+    type Prepared = ();
+
+    #[inline(always)]
+    fn prepare(&self, _queries: &[L; GROUP]) {}
+
+    #[inline(always)]
+    fn locate(&self, queries: &[L; GROUP], _prepared: &(), located: &mut Located<D>) {
+        located.locate(self, queries);
+    }
 }
 
 impl<D: Digit> Located<D> {
@@ -81,7 +104,7 @@ impl<D: Digit> DeferredBlocks<D> {
 impl<L: Lane> Split<L> {
     /// The rank of a query that was located.
     #[inline(always)]
-    pub(super) fn rank_at<D: Digit, S: Simd>(
+    pub(in crate::layout) fn rank_at<D: Digit, S: Simd>(
         &self,
         simd: S,
         lines: &[Line],
@@ -119,14 +142,37 @@ impl<L: Lane> Split<L> {
         queries: &[L],
         out: &mut [usize],
     ) {
-        let (groups, rest) = queries.as_chunks::<GROUP>();
-        let (answers, last) = out.as_chunks_mut::<GROUP>();
+        let done = self.ranks_of_groups::<D, S, _>(simd, lines, queries, out, &self.scale);
+        for (&query, rank) in queries[done..].iter().zip(&mut out[done..]) {
+            let (bucket, fraction) = self.scale.locate(query);
+            *rank = self.rank_at::<D, S>(simd, lines, bucket, D::of(fraction));
+        }
+    }
+
+    /// The pipeline with the caller's way to locate a group. Returns how many queries were
+    /// answered: all but a last few that do not fill a group.
+    #[inline(always)]
+    pub(in crate::layout) fn ranks_of_groups<D: Digit, S: Simd, W: Locate<L, D>>(
+        &self,
+        simd: S,
+        lines: &[Line],
+        queries: &[L],
+        out: &mut [usize],
+        way: &W,
+    ) -> usize {
+        let (groups, _) = queries.as_chunks::<GROUP>();
+        let (answers, _) = out.as_chunks_mut::<GROUP>();
         let mut located = [Located::<D>::EMPTY; 4];
         let mut deferred = DeferredBlocks::<D>::EMPTY;
+        let mut prepared = W::Prepared::default();
+        if let Some(first) = groups.first() {
+            prepared = way.prepare(first);
+        }
         for turn in 0..groups.len() + 4 {
-            // Group t: locate its queries.
+            // Group t: locate its queries. Group t + 1: prepare for that.
             if let Some(group) = groups.get(turn) {
-                located[turn % 4].locate(&self.scale, group);
+                way.locate(group, &prepared, &mut located[turn % 4]);
+                prepared = way.prepare(groups.get(turn + 1).unwrap_or(group));
             }
             // Group t - 2: its lines have arrived. Lines of group t are prefetched meanwhile, one
             // for each line that is read, so that requests are spread evenly.
@@ -144,10 +190,7 @@ impl<L: Lane> Split<L> {
                 self.defer(simd, lines, &located[(turn + 1) % 4], simd.marked(out, DIRECTORY), &mut deferred);
             }
         }
-        for (&query, rank) in rest.iter().zip(last) {
-            let (bucket, fraction) = self.scale.locate(query);
-            *rank = self.rank_at::<D, S>(simd, lines, bucket, D::of(fraction));
-        }
+        groups.len() * GROUP
     }
 
     /// Answers the group `now`, treats directories as lines, and prefetches the lines `ahead`.

@@ -1,0 +1,41 @@
+//! Checks that tables from an untrusted file lead every query to a line, and larger queries never
+//! to an earlier one.
+
+use super::{cell, Pieces, Tables, BELOW_BITS};
+use crate::lane::Lane;
+use crate::scale::Scale;
+
+impl<L: Lane> Pieces<L> {
+    /// Whether the roots number all cells, one after another, and the cells all lines.
+    pub(super) fn holds_tables(&self, tables: &Tables<'_, L>) -> bool {
+        self.roots_follow(tables) && self.cells_follow(tables)
+    }
+
+    /// Whether each root's cells follow those of the root before it.
+    fn roots_follow(&self, tables: &Tables<'_, L>) -> bool {
+        let (within, beyond) = (self.within().widen(), self.beyond.widen());
+        let mut next = 0;
+        let follow = tables.roots.iter().enumerate().all(|(number, &root)| {
+            // The longest distance that leads to this root, and its cell.
+            let low = (number as u64) << self.shift;
+            let last = u64::from(cell(root, L::narrow(beyond.min(low | within)), self.within()));
+            let begins = u64::from(root >> BELOW_BITS) == next && root & ((1 << BELOW_BITS) - 1) < L::BITS;
+            next = last + 1;
+            begins && last < tables.cells.len() as u64
+        });
+        follow && next == tables.cells.len() as u64
+    }
+
+    /// Whether each cell's lines lie behind those of the cell before it, and the last are lines.
+    fn cells_follow(&self, tables: &Tables<'_, L>) -> bool {
+        let mut free = 0u64;
+        tables.cells.iter().all(|&[min, beyond, multiplier, first]| {
+            let first = first.widen();
+            let last = first.saturating_add(Scale::of_table(min, beyond, multiplier).last_bucket());
+            let follows = first >= free && last < self.inner.scale.buckets() as u64;
+            // A cell without keys leads to the first line of the next one.
+            free = if multiplier == L::MIN { first } else { last + 1 };
+            follows
+        })
+    }
+}

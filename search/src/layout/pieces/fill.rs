@@ -1,0 +1,149 @@
+//! Placing keys in pieces: each cell is filled as a split layout of its own, one behind another.
+
+use alloc::vec::Vec;
+
+use super::plan::{Cuts, Pieces};
+use super::{Cell, BELOW_BITS};
+use crate::lane::{Exact, Lane};
+use crate::layout::method::{Contents, Placing, Refusal};
+use crate::layout::split::digit::{with_digit, Digit, Width, WIDTHS};
+use crate::layout::split::{empty_line, Part, Split};
+use crate::line::{lanes_mut, Line};
+use crate::memory::{Draft, Memory};
+use crate::scale::Scale;
+use crate::simd::{Simd, Task, Vectors};
+
+/// How often a cell gets four times the lines because one of them would be too crowded for a
+/// directory.
+const TRIES: u32 = 4;
+
+/// Plans and builds.
+///
+/// # Errors
+/// Why the layout cannot hold the keys.
+pub(super) fn build<L: Lane, K: Exact<As = L>>(
+    keys: &[K],
+    placing: Placing<impl Vectors>,
+) -> Result<(Pieces<L>, Memory), Refusal> {
+    let (mut plan, cuts) = Pieces::plan(keys)?;
+    let (lines, blocks) = plan.room(keys, &cuts);
+    // Memory that stays untouched takes no pages.
+    let tables = plan.table_lines();
+    let mut draft = Draft::new(tables + lines + blocks);
+    let (front, behind) = draft.lines_mut().split_at_mut(tables);
+    let mut crowd = Draft::new(blocks);
+    let fill = FillPieces { plan, cuts: &cuts, keys, lines: &mut behind[..lines], blocks: crowd.lines_mut() };
+    let filled = placing.vectors.run(fill)?;
+    plan.write_tables(front, &cuts, &filled.cells);
+    plan.inner.scale = Scale::of_buckets(filled.lines);
+    plan.inner.blocks = filled.blocks;
+    behind[filled.lines..filled.lines + filled.blocks].copy_from_slice(&crowd.lines_mut()[..filled.blocks]);
+    let lines = Contents::<L>::lines(&plan);
+    Ok((plan, draft.finish(lines)))
+}
+
+/// The filling as work for the vectors of an instruction set.
+struct FillPieces<'a, L: Lane, K> {
+    plan: Pieces<L>,
+    cuts: &'a Cuts,
+    keys: &'a [K],
+    lines: &'a mut [Line],
+    blocks: &'a mut [Line],
+}
+
+/// What the filling used.
+struct Filled<L> {
+    cells: Vec<Cell<L>>,
+    lines: usize,
+    blocks: usize,
+}
+
+impl<L: Lane, K: Exact<As = L>> Task for FillPieces<'_, L, K> {
+    type Output = Result<Filled<L>, Refusal>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) -> Result<Filled<L>, Refusal> {
+        with_digit!(self.plan.inner.digit, D => self.fill_as::<D, S>(simd))
+    }
+}
+
+impl<L: Lane, K: Exact<As = L>> FillPieces<'_, L, K> {
+    #[inline(always)]
+    fn fill_as<D: Digit, S: Simd>(mut self, simd: S) -> Result<Filled<L>, Refusal> {
+        let cells = Vec::with_capacity(self.cuts.ranks.len());
+        let mut filled = Filled { cells, lines: 0, blocks: 0 };
+        for pair in self.cuts.ranks.windows(2) {
+            if pair[0] == pair[1] {
+                // A query in a cell without keys goes to the first line of the next cell, as less
+                // than all keys there.
+                filled.cells.push([L::MAX, L::MIN, L::MIN, L::narrow(filled.lines as u64)]);
+                continue;
+            }
+            let mut tries = 0;
+            while let Err(why) =
+                self.fill_cell::<D, S>(simd, pair[0]..pair[1], 4usize.pow(tries), &mut filled)
+            {
+                tries += 1;
+                if tries == TRIES || why != Refusal::Crowded {
+                    return Err(why);
+                }
+            }
+        }
+        // Queries behind all keys may go to a line of their own.
+        let last = self.lines.get_mut(filled.lines).ok_or(Refusal::Crowded)?;
+        *last = empty_line::<D>(self.keys.len());
+        filled.lines += 1;
+        Ok(filled)
+    }
+
+    /// Fills the lines of one cell.
+    #[inline(always)]
+    fn fill_cell<D: Digit, S: Simd>(
+        &mut self,
+        simd: S,
+        ranks: core::ops::Range<usize>,
+        times: usize,
+        filled: &mut Filled<L>,
+    ) -> Result<(), Refusal> {
+        let scale = self.plan.scale(&self.keys[ranks.clone()], times);
+        let split = Split { n: self.keys.len(), scale, digit: self.plan.inner.digit, blocks: 0 };
+        let end = filled.lines + scale.buckets();
+        let lines = self.lines.get_mut(filled.lines..end).ok_or(Refusal::Crowded)?;
+        let part = Part { ranks, first_line: 0, lines, blocks: self.blocks, used: filled.blocks };
+        filled.blocks = split.fill_as::<D, K, S>(simd, self.keys, part)?.blocks;
+        let [min, beyond, multiplier, _] = scale.numbers();
+        filled.cells.push([min, beyond, multiplier, filled.lines as u64].map(L::narrow));
+        filled.lines = end;
+        Ok(())
+    }
+}
+
+impl<L: Lane> Pieces<L> {
+    /// The lines to allocate for cells, with room for some that get more than on average, and the
+    /// blocks.
+    fn room<K: Exact<As = L>>(&self, keys: &[K], cuts: &Cuts) -> (usize, usize) {
+        let load =
+            WIDTHS.into_iter().find(|(digit, _)| *digit == self.inner.digit).map_or(1, |(_, load)| load);
+        let digit: Width = self.inner.digit;
+        let cells =
+            cuts.ranks.windows(2).map(|pair| super::plan::wanted_lines(&keys[pair[0]..pair[1]], digit, load));
+        let lines = cells.sum::<usize>();
+        (3 * lines + 64, lines + 64)
+    }
+
+    /// Writes both tables.
+    fn write_tables(&self, lines: &mut [Line], cuts: &Cuts, cells: &[Cell<L>]) {
+        let (roots, rest) = lines.split_at_mut(self.root_lines());
+        let mut first_cell = 0u32;
+        let entries = lanes_mut::<u32>(roots);
+        for ((root, &logarithm), entry) in cuts.logarithms.iter().enumerate().zip(entries) {
+            let below = self.shift - logarithm;
+            *entry = first_cell << BELOW_BITS | below;
+            // The last root may end in the midst of its cells.
+            let low = (root as u64) << self.shift;
+            let high = self.beyond.widen().min(low | self.within().widen());
+            first_cell += ((high - low) >> below) as u32 + 1;
+        }
+        lanes_mut::<L>(rest).as_chunks_mut::<4>().0[..cells.len()].copy_from_slice(cells);
+    }
+}

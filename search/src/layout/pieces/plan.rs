@@ -1,0 +1,240 @@
+//! The plan of pieces: where the range is cut, and how many lines each cell gets. It is made from
+//! the ranks of the cuts, which are searched, and from a sample of the cells, before any key is
+//! placed.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use super::Cell;
+use crate::lane::{Exact, Lane};
+use crate::layout::method::{Numbers, Refusal};
+use crate::layout::split::digit::{Width, DIRECTORY, WIDTHS};
+use crate::layout::split::Split;
+use crate::line::{lines_for, LINE_BYTES};
+use crate::scale::Scale;
+
+/// The fewest roots: a cell then covers a quarter of all values at most, so its multiplier is not
+/// 0.
+const ROOTS_MIN: usize = 4;
+
+/// The most roots.
+const ROOTS_MAX: usize = 1024;
+
+/// Fewest keys for each root.
+const KEYS_PER_ROOT: usize = 64;
+
+/// Keys of a cell on average, coarsest first: a coarse table stays in a nearer cache, a fine one
+/// follows a rough distribution.
+const KEYS_PER_CELL: [usize; 4] = [2048, 512, 128, 32];
+
+/// A table of cells is not made finer when it would outgrow this many cells.
+const CELLS_MAX: usize = 1 << 18;
+
+/// With more keys, in hundredths, in crowded lines the tree is faster.
+const REFUSED_PERCENT: usize = 40;
+
+/// The most keys, in hundredths, that may stand in crowded lines before a finer table is tried.
+const CROWDED_MAX_PERCENT: usize = 8;
+
+/// Cells that are looked at to estimate how many keys stand in crowded lines.
+const SAMPLED_CELLS: usize = 96;
+
+/// n keys behind tables: `inner` has the lines, as a split layout without a map of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pieces<L: Lane> {
+    pub(super) min: L,
+    /// One more than the largest key's distance from `min` (the distance itself when there is no
+    /// room for more).
+    pub(super) beyond: L,
+    /// Bits of a distance behind those that number its root.
+    pub(super) shift: u32,
+    pub(super) cells: usize,
+    pub(super) inner: Split<L>,
+}
+
+/// The cuts of a plan: for each root, how many cells it has; for each cell, the rank of its first
+/// key, and at the end n.
+pub(super) struct Cuts {
+    /// The binary logarithm of each root's number of cells.
+    pub(super) logarithms: Vec<u32>,
+    pub(super) ranks: Vec<usize>,
+}
+
+impl<L: Lane> Pieces<L> {
+    /// The number of roots.
+    #[inline(always)]
+    pub(super) fn roots(&self) -> usize {
+        (self.beyond.widen() >> (self.shift & 63)) as usize + 1
+    }
+
+    /// Lines of the roots' table.
+    #[inline(always)]
+    pub(super) fn root_lines(&self) -> usize {
+        lines_for::<u32>(self.roots())
+    }
+
+    /// Lines of both tables.
+    #[inline(always)]
+    pub(super) fn table_lines(&self) -> usize {
+        self.root_lines() + self.cells.div_ceil(LINE_BYTES / size_of::<Cell<L>>())
+    }
+
+    /// The shape of `n` keys with a file's numbers, or `None` when they describe none.
+    pub(super) fn of_numbers(n: usize, numbers: Numbers) -> Option<Pieces<L>> {
+        let lane = |number: u64| (number <= L::MAX.widen()).then(|| L::narrow(number));
+        let count = |number: u64| (number < u64::from(DIRECTORY)).then_some(number as usize);
+        let (min, beyond, shift) = (lane(numbers[0])?, lane(numbers[1])?, numbers[2] as u32);
+        let (digit, _) = WIDTHS
+            .into_iter()
+            .find(|(digit, _)| u64::from(digit.bits()) == numbers[2] >> 32 && digit.bits() <= L::BITS)?;
+        let scale = Scale::of_buckets(count(numbers[4])?);
+        let inner = Split { n: count(n as u64)?, scale, digit, blocks: count(numbers[5])? };
+        let fits = shift < L::BITS && beyond.widen() >> shift <= ROOTS_MAX as u64;
+        fits.then_some(Pieces { min, beyond, shift, cells: count(numbers[3])?, inner })
+    }
+
+    /// The plan for the sorted `keys`: a shape whose lines are not counted yet, and its cuts.
+    ///
+    /// # Errors
+    /// [`Refusal::TooMany`]; [`Refusal::Crowded`] when equal keys, or keys too close together,
+    /// would crowd most lines.
+    pub(super) fn plan<K: Exact<As = L>>(keys: &[K]) -> Result<(Pieces<L>, Cuts), Refusal> {
+        let (Some(min), Some(max)) = (keys.first(), keys.last()) else { return Err(Refusal::Crowded) };
+        if keys.len() >= DIRECTORY as usize / 2 {
+            return Err(Refusal::TooMany);
+        }
+        let (min, span) = (min.to_lane(), max.to_lane().minus(min.to_lane()));
+        let beyond = if span < L::MAX { L::narrow(span.widen() + 1) } else { span };
+        let roots_bits = (keys.len() / KEYS_PER_ROOT).clamp(ROOTS_MIN, ROOTS_MAX).ilog2();
+        let bits = u64::BITS - beyond.widen().leading_zeros();
+        let inner = Split { n: keys.len(), scale: Scale::of_buckets(0), digit: Width::Bits32, blocks: 0 };
+        let mut plan = Pieces { min, beyond, shift: bits.saturating_sub(roots_bits), cells: 0, inner };
+        let roots = plan.cut_roots(keys);
+        let mut best: Option<(usize, Pieces<L>, Cuts)> = None;
+        for per_cell in KEYS_PER_CELL {
+            let cuts = plan.cut_cells(keys, &roots, per_cell);
+            plan.cells = cuts.ranks.len() - 1;
+            if best.is_some() && plan.cells > CELLS_MAX {
+                break;
+            }
+            plan.inner.digit = plan.width(keys, &cuts)?;
+            let crowded = plan.crowded_percent(keys, &cuts);
+            if best.as_ref().is_none_or(|(least, ..)| crowded + 2 < *least) {
+                best = Some((crowded, plan, cuts));
+            }
+            if crowded <= CROWDED_MAX_PERCENT {
+                break;
+            }
+        }
+        let accepted = best.filter(|(crowded, ..)| *crowded <= REFUSED_PERCENT);
+        accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
+    }
+
+    /// The ranks of the first keys of all roots, and n.
+    fn cut_roots<K: Exact<As = L>>(&self, keys: &[K]) -> Vec<usize> {
+        let mut ranks = alloc::vec![0; self.roots() + 1];
+        ranks[self.roots()] = keys.len();
+        // Halves a range of roots whose ranks at both ends are known, so that most searches are
+        // short.
+        let mut ranges = alloc::vec![0..self.roots()];
+        while let Some(Range { start, end }) = ranges.pop() {
+            if end - start < 2 {
+                continue;
+            }
+            let (middle, from, to) = (start.midpoint(end), ranks[start], ranks[end]);
+            let less = |key: &K| key.to_lane().minus(self.min).widen() >> self.shift < middle as u64;
+            ranks[middle] = from + keys[from..to].partition_point(less);
+            ranges.extend([start..middle, middle..end]);
+        }
+        ranks
+    }
+
+    /// Cuts each root into cells of about `per_cell` keys.
+    fn cut_cells<K: Exact<As = L>>(&self, keys: &[K], roots: &[usize], per_cell: usize) -> Cuts {
+        let mut cuts = Cuts { logarithms: Vec::with_capacity(roots.len()), ranks: Vec::new() };
+        for (root, ends) in roots.windows(2).enumerate() {
+            let wanted = (ends[1] - ends[0]).div_ceil(per_cell).max(1);
+            let logarithm = wanted.next_power_of_two().ilog2().min(self.shift);
+            let below = self.shift - logarithm;
+            let first = (root as u64) << logarithm;
+            // Distances end at `beyond`, which may be in the midst of the last root.
+            let cells = (self.beyond.widen() >> below).min(first + (1 << logarithm) - 1) - first + 1;
+            cuts.logarithms.push(logarithm);
+            let mut rank = ends[0];
+            for cell in 0..cells {
+                cuts.ranks.push(rank);
+                rank = self.cell_end(keys, rank..ends[1], first + cell, below);
+            }
+        }
+        cuts.ranks.push(keys.len());
+        cuts
+    }
+
+    /// The rank behind the last key of a cell, searched from its first key in steps that double.
+    fn cell_end<K: Exact<As = L>>(&self, keys: &[K], ranks: Range<usize>, cell: u64, below: u32) -> usize {
+        let inside = |key: &K| key.to_lane().minus(self.min).widen() >> below <= cell;
+        let mut step = 32;
+        while ranks.start + step < ranks.end && inside(&keys[ranks.start + step]) {
+            step *= 2;
+        }
+        let from = if step > 32 { ranks.start + step / 2 } else { ranks.start };
+        let to = ranks.end.min(ranks.start + step);
+        from + keys[from..to].partition_point(inside)
+    }
+
+    /// The width of digits that takes the fewest lines.
+    fn width<K: Exact<As = L>>(&self, keys: &[K], cuts: &Cuts) -> Result<Width, Refusal> {
+        let widths = WIDTHS.into_iter().filter(|(digit, _)| digit.bits() <= L::BITS);
+        let lines = widths.map(|(digit, load)| {
+            let cells = cuts.ranks.windows(2).map(|pair| wanted_lines(&keys[pair[0]..pair[1]], digit, load));
+            (cells.fold(0usize, usize::saturating_add), digit)
+        });
+        let (lines, digit) = lines.min_by_key(|&(lines, _)| lines).ok_or(Refusal::Crowded)?;
+        if lines < DIRECTORY as usize / 2 {
+            Ok(digit)
+        } else {
+            Err(Refusal::TooMany)
+        }
+    }
+
+    /// The hundredths of keys that stand in crowded lines, from a sample of cells with keys.
+    fn crowded_percent<K: Exact<As = L>>(&self, keys: &[K], cuts: &Cuts) -> usize {
+        let (mut looked_at, mut crowded) = (0, 0);
+        let capacity = self.inner.digit.capacity();
+        let most = capacity * capacity / 2;
+        let stride = (keys.len() / SAMPLED_CELLS).max(1);
+        let mut next = 0;
+        for pair in cuts.ranks.windows(2).filter(|pair| pair[0] < pair[1]) {
+            // Large cells are looked at in proportion to their keys.
+            if pair[1] <= next {
+                continue;
+            }
+            next = pair[1] + stride;
+            let cell = &keys[pair[0]..pair[1].min(pair[0] + 4096)];
+            let scale = self.scale(cell, 1);
+            looked_at += cell.len();
+            let same_line = |a: &K, b: &K| scale.locate(a.to_lane()).0 == scale.locate(b.to_lane()).0;
+            let counts = cell.chunk_by(same_line).map(<[K]>::len).filter(|&count| count > capacity);
+            // A line that is nearly too crowded for a directory makes its cell take more lines.
+            crowded += counts.map(|count| if count > most { 8 * count } else { count }).sum::<usize>();
+        }
+        100 * crowded / looked_at.max(1)
+    }
+
+    /// The map of a cell with these keys, with `times` the lines that suffice on average.
+    pub(super) fn scale<K: Exact<As = L>>(&self, cell: &[K], times: usize) -> Scale<L> {
+        let load =
+            WIDTHS.into_iter().find(|(digit, _)| *digit == self.inner.digit).map_or(1, |(_, load)| load);
+        let (min, max) = (cell[0].to_lane(), cell[cell.len() - 1].to_lane());
+        Scale::new(min, max, wanted_lines(cell, self.inner.digit, load).saturating_mul(times))
+    }
+}
+
+/// The lines for a cell's keys: as many as keep lines from crowding on average, and as many as
+/// digits need to distinguish all values.
+pub(super) fn wanted_lines<K: Exact>(cell: &[K], digit: Width, load: usize) -> usize {
+    let (Some(min), Some(max)) = (cell.first(), cell.last()) else { return 0 };
+    let values = max.to_lane().minus(min.to_lane()).widen() as u128 + 2;
+    let needed = usize::try_from((values >> digit.bits()) + 1).unwrap_or(usize::MAX);
+    needed.max(cell.len().div_ceil(load))
+}
