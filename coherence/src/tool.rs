@@ -1,0 +1,273 @@
+//! The tool: feeds the caches with what the engine records, and notes what lies in lines that are
+//! shared.
+
+use crate::ask::{of_tag, Asker, ATOMIC, LOCK};
+use crate::caches::{Access, CoherentCaches, PrivateLevels};
+use crate::counts::Results;
+use crate::objects::{Allocating, HeapBlock, Objects};
+use crate::rounds::{Answer, Pause, Rounds, Simulates};
+use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream, CUT_SITE};
+use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
+use instrument::{ComplexCounts, TurnStart};
+use symbol::ByNumber;
+
+/// The results of a run.
+#[derive(Clone, Debug, Default)]
+pub struct CoherenceProfile {
+    /// What was counted.
+    pub results: Results,
+    /// For each shared line, the blocks of the heap that lay in it when it was first shared.
+    pub blocks: Vec<Vec<HeapBlock>>,
+    /// For each core, the threads that ran on it.
+    pub threads: Vec<Vec<u32>>,
+    /// Records that could not be read.
+    pub damaged: u64,
+}
+
+/// The tool that simulates coherent caches.
+pub struct CoherenceTool {
+    simulation: Option<Simulation>,
+    rounds: Rounds,
+    is_started: bool,
+    profile: Option<CoherenceProfile>,
+}
+
+/// The caches, and what feeds them.
+struct Simulation {
+    caches: CoherentCaches,
+    objects: Objects,
+    blocks: Vec<Vec<HeapBlock>>,
+    line_bytes: u64,
+    threads: ByNumber<u32, Thread>,
+    /// The threads of each core.
+    cores: Vec<Vec<u32>>,
+    /// Cores whose thread has ended.
+    free: Vec<usize>,
+    layout: StateLayout,
+    /// The number in the run of the image's first site.
+    first_site: u32,
+    damaged: u64,
+}
+
+/// A thread.
+#[derive(Default)]
+struct Thread {
+    core: usize,
+    groups: Groups,
+    allocating: Allocating,
+    /// The next reference reads and writes in one step.
+    is_atomic: bool,
+}
+
+impl CoherenceTool {
+    /// A tool with empty caches.
+    pub fn new(levels: PrivateLevels) -> CoherenceTool {
+        let simulation = Simulation {
+            caches: CoherentCaches::new(levels),
+            objects: Objects::default(),
+            blocks: Vec::new(),
+            line_bytes: levels.first.line_bytes.into(),
+            threads: ByNumber::default(),
+            cores: Vec::new(),
+            free: Vec::new(),
+            layout: StateLayout::default(),
+            first_site: 0,
+            damaged: 0,
+        };
+        let (simulation, rounds) = (Some(simulation), Rounds::default());
+        CoherenceTool { simulation, rounds, is_started: false, profile: None }
+    }
+
+    /// The results, if the program has run.
+    pub fn into_profile(self) -> Option<CoherenceProfile> {
+        self.profile
+    }
+}
+
+impl Tool for CoherenceTool {
+    fn stream(&self) -> Stream {
+        Stream::Full
+    }
+
+    fn sums(&self) -> Sums {
+        Sums::Instructions
+    }
+
+    fn complex_counts(&self) -> ComplexCounts {
+        ComplexCounts::ByEngine
+    }
+
+    fn instrumenter(&mut self) -> Instrumenter {
+        let mut asker = Asker::default();
+        Box::new(move |block, requests| asker.ask(block, requests))
+    }
+
+    fn start(&mut self, _program: &Program) {
+        let executes = std::mem::replace(&mut self.is_started, true);
+        let Some(simulation) = self.simulation.as_mut().filter(|_| executes) else { return };
+        self.rounds.end(simulation);
+        simulation.executes();
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) {
+        let Some(simulation) = &mut self.simulation else { return };
+        simulation.first_site = batch.first_site() as u32;
+        self.rounds.records(batch.thread(), batch.raw(), simulation);
+    }
+
+    fn turn(&mut self, thread: u32, start: TurnStart) {
+        if let Some(simulation) = &mut self.simulation {
+            self.rounds.turn(thread, start, simulation);
+        }
+    }
+
+    fn thread_ended(&mut self, thread: u32) {
+        if let Some(simulation) = &mut self.simulation {
+            self.rounds.end(simulation);
+            simulation.thread_ended(thread);
+        }
+    }
+
+    fn finish(&mut self, _summary: &Summary<'_>) -> std::io::Result<Report> {
+        let Some(mut simulation) = self.simulation.take() else { return Ok(Report::default()) };
+        self.rounds.end(&mut simulation);
+        let Simulation { caches, blocks, cores, damaged, .. } = simulation;
+        let results = caches.finish();
+        let report = Report::totals([
+            ("false sharing misses", results.total.false_sharing),
+            ("true sharing misses", results.total.true_sharing),
+        ]);
+        self.profile = Some(CoherenceProfile { results, blocks, threads: cores, damaged });
+        Ok(report)
+    }
+}
+
+impl Simulation {
+    /// The program executes another one, which has other memory.
+    fn executes(&mut self) {
+        self.caches.forget();
+        self.objects.clear();
+        let running: Vec<u32> = self.threads.keys().copied().collect();
+        running.into_iter().for_each(|thread| self.thread_ended(thread));
+    }
+
+    /// Frees the core of a thread that has ended.
+    fn thread_ended(&mut self, thread: u32) {
+        if let Some(ended) = self.threads.remove(&thread) {
+            self.free.push(ended.core);
+        }
+    }
+
+    /// A thread that begins: on the lowest core that is free.
+    fn begins(&mut self, thread: u32) -> Thread {
+        let lowest = self.free.iter().enumerate().min_by_key(|free| free.1).map(|free| free.0);
+        let core = lowest.map_or(self.cores.len(), |index| self.free.swap_remove(index));
+        if core == self.cores.len() {
+            self.cores.push(Vec::new());
+        }
+        self.cores[core].push(thread);
+        Thread { core, ..Thread::default() }
+    }
+
+    #[inline(always)]
+    fn access(&mut self, core: usize, address: u64, size_bytes: u32, access: Access, site: u32) {
+        self.caches.access(core, address, size_bytes, access, site + self.first_site);
+        if self.caches.met().0 > self.blocks.len() {
+            self.note_blocks();
+        }
+    }
+
+    /// Notes the blocks that lie in lines that are shared now.
+    #[cold]
+    fn note_blocks(&mut self) {
+        for shared in self.blocks.len()..self.caches.met().0 {
+            let address = self.caches.address(shared);
+            self.blocks.push(self.objects.between(address, address + self.line_bytes).collect());
+        }
+    }
+
+    /// Makes the references of a complex one. Neighbouring bytes of one line that are read, or
+    /// written, one after the other are one reference.
+    fn complex(&mut self, core: usize, site: u32, complex: &Complex) {
+        let mut open: [Option<(u64, u64, Access)>; 2] = [None; 2];
+        let (layout, line_bytes) = (self.layout, self.line_bytes);
+        complex.references(&layout, |address, size_bytes, kind| {
+            let (column, access) = match kind {
+                event::Access::Load => (0, Access::Load),
+                event::Access::Store => (1, Access::Store),
+                event::Access::Prefetch => return,
+            };
+            let end = address.saturating_add(size_bytes.into());
+            if let Some((start, until, _)) = &mut open[column] {
+                if *until == address && (end - 1) / line_bytes == *start / line_bytes {
+                    *until = end;
+                    return;
+                }
+            }
+            let done = open[column].replace((address, end, access));
+            if let Some((start, until, access)) = done {
+                self.access(core, start, (until - start) as u32, access, site);
+            }
+        });
+        for (start, until, access) in open.into_iter().flatten() {
+            self.access(core, start, (until - start) as u32, access, site);
+        }
+    }
+}
+
+impl Simulates for Simulation {
+    fn simulate(
+        &mut self,
+        number: u32,
+        records: &[Record],
+        from: usize,
+        asks: &mut impl FnMut(Pause) -> Answer,
+    ) -> usize {
+        let mut thread = match self.threads.remove(&number) {
+            Some(thread) => thread,
+            None => self.begins(number),
+        };
+        let mut at = from;
+        while let Some(record) = records.get(at) {
+            let code = record.code();
+            match code.kind() {
+                RecordKind::Load => {
+                    self.access(thread.core, record.address, code.size_bytes(), Access::Load, record.what >> 8);
+                }
+                RecordKind::Store => {
+                    self.access(thread.core, record.address, code.size_bytes(), Access::Store, record.what >> 8);
+                }
+                RecordKind::Modify => {
+                    let access = match std::mem::take(&mut thread.is_atomic) {
+                        true => Access::Atomic,
+                        false => Access::Modify,
+                    };
+                    self.access(thread.core, record.address, code.size_bytes(), access, record.what >> 8);
+                }
+                RecordKind::Block => {
+                    let pauses = at > from && record.site() != CUT_SITE;
+                    if pauses && asks(Pause::Block) == Answer::Stops {
+                        break;
+                    }
+                }
+                RecordKind::Tool => match of_tag(record.extra).0 {
+                    LOCK if asks(Pause::Lock(record.address)) == Answer::Stops => break,
+                    ATOMIC | LOCK => thread.is_atomic = true,
+                    _ => {
+                        let place = (&records[..at], self.first_site);
+                        self.objects.event(&mut thread.allocating, record, place);
+                    }
+                },
+                RecordKind::Complex | RecordKind::Payload => match thread.groups.push(record) {
+                    Step::Whole(site, complex) => self.complex(thread.core, site as u32, &complex),
+                    Step::Damaged(_) | Step::DamagedBefore(_) => self.damaged += 1,
+                    Step::Plain | Step::Part => {}
+                },
+                _ => {}
+            }
+            at += 1;
+        }
+        self.threads.insert(number, thread);
+        at
+    }
+}
