@@ -200,10 +200,11 @@ impl CoherentCaches {
         }
         let last = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
         let (from, to) = (address >> self.line_shift, last >> self.line_shift);
-        let within = |address: u64| (address & ((1 << self.line_shift) - 1)) as u8;
+        let line_bytes = 1u64 << self.line_shift;
+        let within = |address: u64| (address & (line_bytes - 1)) as u8;
         let (mut at, mut transfers) = (within(address), false);
         for line in from..=to {
-            let end = if line == to { within(last) } else { self.levels.first.line_bytes as u8 - 1 };
+            let end = if line == to { within(last) } else { (line_bytes - 1) as u8 };
             let bytes = self.bits(at, end);
             transfers |= self.touch(Touch { core, line, bytes, access, site, at });
             at = 0;
@@ -314,7 +315,10 @@ impl CoherentCaches {
                 _ => State::Modified,
             };
         }
-        self.copies[copy as usize].place &= !TAKEN;
+        let own = &mut self.copies[copy as usize];
+        own.place &= !TAKEN;
+        // What was written before a cold miss has come with the line.
+        own.stale = if is_new { 0 } else { own.stale };
         self.enter(core, copy, line);
         (copy, transfers)
     }

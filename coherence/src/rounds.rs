@@ -229,10 +229,15 @@ mod tests {
     #[test]
     fn locks_are_taken_in_the_order_in_which_they_were() {
         let locking = |address| [blocks(0..2), vec![lock(address)], blocks(2..3)].concat();
-        let same = [(1, Waited, locking(8)), (2, GoesOn, [vec![lock(8)], blocks(0..1)].concat())];
-        assert_eq!(order(&same), [(1, 0), (1, 1), (2, 0), (1, 2)]);
-        let other = [(1, Waited, locking(8)), (2, GoesOn, [vec![lock(9)], blocks(0..1)].concat())];
-        assert_eq!(order(&other), [(1, 0), (2, 0), (1, 1), (1, 2)]);
+        let behind = |address| [blocks(0..1), vec![lock(address)], blocks(1..3)].concat();
+        let same = [(1, Waited, locking(8)), (2, GoesOn, behind(8))];
+        assert_eq!(order(&same), [(1, 0), (2, 0), (1, 1), (1, 2), (2, 1), (2, 2)]);
+        let other = [(1, Waited, locking(8)), (2, GoesOn, behind(9))];
+        assert_eq!(order(&other), [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (2, 2)]);
+        // The first turn takes the lock twice, so the second one waits for both.
+        let twice = [(1, Waited, [locking(8), locking(8)].concat()), (2, GoesOn, behind(8))];
+        let first = order(&twice).iter().position(|&block| block == (2, 1));
+        assert_eq!(first, Some(7), "behind all six blocks of the first turn");
     }
 
     #[test]

@@ -38,7 +38,11 @@ struct Simulation {
     objects: Objects,
     blocks: Vec<Vec<HeapBlock>>,
     line_bytes: u64,
-    threads: ByNumber<u32, Thread>,
+    threads: Vec<Thread>,
+    /// The index of each thread that lives, by its number.
+    numbers: ByNumber<u32, usize>,
+    /// The thread of the last records, and its index.
+    last: (u32, usize),
     /// The threads of each core.
     cores: Vec<Vec<u32>>,
     /// Cores whose thread has ended.
@@ -52,7 +56,6 @@ struct Simulation {
 /// A thread.
 #[derive(Default)]
 struct Thread {
-    core: usize,
     groups: Groups,
     allocating: Allocating,
     /// The next reference reads and writes in one step.
@@ -67,7 +70,9 @@ impl CoherenceTool {
             objects: Objects::default(),
             blocks: Vec::new(),
             line_bytes: levels.first.line_bytes.into(),
-            threads: ByNumber::default(),
+            threads: Vec::new(),
+            numbers: ByNumber::default(),
+            last: (u32::MAX, 0),
             cores: Vec::new(),
             free: Vec::new(),
             layout: StateLayout::default(),
@@ -147,26 +152,39 @@ impl Simulation {
     fn executes(&mut self) {
         self.caches.forget();
         self.objects.clear();
-        let running: Vec<u32> = self.threads.keys().copied().collect();
+        let running: Vec<u32> = self.numbers.keys().copied().collect();
         running.into_iter().for_each(|thread| self.thread_ended(thread));
     }
 
     /// Frees the core of a thread that has ended.
     fn thread_ended(&mut self, thread: u32) {
-        if let Some(ended) = self.threads.remove(&thread) {
-            self.free.push(ended.core);
+        self.last.0 = u32::MAX;
+        if let Some(ended) = self.numbers.remove(&thread) {
+            self.free.push(ended);
         }
     }
 
-    /// A thread that begins: on the lowest core that is free.
-    fn begins(&mut self, thread: u32) -> Thread {
+    /// The index of a thread, which is its core: a thread that begins takes the lowest free one.
+    #[inline(always)]
+    fn core_of(&mut self, thread: u32) -> usize {
+        if self.last.0 != thread {
+            let core = self.numbers.get(&thread).copied();
+            self.last = (thread, core.unwrap_or_else(|| self.begins(thread)));
+        }
+        self.last.1
+    }
+
+    fn begins(&mut self, thread: u32) -> usize {
         let lowest = self.free.iter().enumerate().min_by_key(|free| free.1).map(|free| free.0);
         let core = lowest.map_or(self.cores.len(), |index| self.free.swap_remove(index));
         if core == self.cores.len() {
             self.cores.push(Vec::new());
+            self.threads.push(Thread::default());
         }
+        self.threads[core] = Thread::default();
         self.cores[core].push(thread);
-        Thread { core, ..Thread::default() }
+        self.numbers.insert(thread, core);
+        core
     }
 
     #[inline(always)]
@@ -223,26 +241,23 @@ impl Simulates for Simulation {
         from: usize,
         asks: &mut impl FnMut(Pause) -> Answer,
     ) -> usize {
-        let mut thread = match self.threads.remove(&number) {
-            Some(thread) => thread,
-            None => self.begins(number),
-        };
+        let core = self.core_of(number);
         let mut at = from;
         while let Some(record) = records.get(at) {
             let code = record.code();
             match code.kind() {
                 RecordKind::Load => {
-                    self.access(thread.core, record.address, code.size_bytes(), Access::Load, record.what >> 8);
+                    self.access(core, record.address, code.size_bytes(), Access::Load, record.what >> 8);
                 }
                 RecordKind::Store => {
-                    self.access(thread.core, record.address, code.size_bytes(), Access::Store, record.what >> 8);
+                    self.access(core, record.address, code.size_bytes(), Access::Store, record.what >> 8);
                 }
                 RecordKind::Modify => {
-                    let access = match std::mem::take(&mut thread.is_atomic) {
+                    let access = match std::mem::take(&mut self.threads[core].is_atomic) {
                         true => Access::Atomic,
                         false => Access::Modify,
                     };
-                    self.access(thread.core, record.address, code.size_bytes(), access, record.what >> 8);
+                    self.access(core, record.address, code.size_bytes(), access, record.what >> 8);
                 }
                 RecordKind::Block => {
                     let pauses = at > from && record.site() != CUT_SITE;
@@ -252,14 +267,14 @@ impl Simulates for Simulation {
                 }
                 RecordKind::Tool => match of_tag(record.extra).0 {
                     LOCK if asks(Pause::Lock(record.address)) == Answer::Stops => break,
-                    ATOMIC | LOCK => thread.is_atomic = true,
+                    ATOMIC | LOCK => self.threads[core].is_atomic = true,
                     _ => {
                         let place = (&records[..at], self.first_site);
-                        self.objects.event(&mut thread.allocating, record, place);
+                        self.objects.event(&mut self.threads[core].allocating, record, place);
                     }
                 },
-                RecordKind::Complex | RecordKind::Payload => match thread.groups.push(record) {
-                    Step::Whole(site, complex) => self.complex(thread.core, site as u32, &complex),
+                RecordKind::Complex | RecordKind::Payload => match self.threads[core].groups.push(record) {
+                    Step::Whole(site, complex) => self.complex(core, site as u32, &complex),
                     Step::Damaged(_) | Step::DamagedBefore(_) => self.damaged += 1,
                     Step::Plain | Step::Part => {}
                 },
@@ -267,7 +282,6 @@ impl Simulates for Simulation {
             }
             at += 1;
         }
-        self.threads.insert(number, thread);
         at
     }
 }
