@@ -12,6 +12,7 @@
 //!   THIRD   third argument   ┘
 //!   PLACE   address          ┐
 //!   STORED  value            ┘         before a store of an address where an argument points
+//!   STUB    stack pointer              where a stub begins that jumps to a function of another module
 //!   LEAVE   stack pointer    ┐
 //!   RESULT  rax              ┘         before a return in a module that allocates
 //! ```
@@ -31,6 +32,10 @@ pub(crate) const PLACE: u32 = 6;
 pub(crate) const STORED: u32 = 7;
 pub(crate) const LEAVE: u32 = 8;
 pub(crate) const RESULT: u32 = 9;
+pub(crate) const STUB: u32 = 10;
+
+/// The most instructions of a stub.
+const STUB_INSTRUCTIONS_MAX: usize = 3;
 
 /// Bits of a tag that say what the event is; the others are the number of the function.
 const BITS: u32 = 4;
@@ -61,6 +66,9 @@ impl Asker {
         if let Some(function) = entries.at(block.address()) {
             enters(function, requests);
         }
+        if is_stub(block) {
+            requests.at_start(Value::Register(Register::Rsp), STUB);
+        }
         let stores = entries.stores(block.address());
         for instruction in block.instructions() {
             match atomic(&instruction) {
@@ -90,6 +98,16 @@ impl Asker {
         }
         self.modules[self.last].1.clone()
     }
+}
+
+/// Whether a block is a stub of the procedure linkage table: all that it does is a jump to an
+/// address in a fixed place.
+fn is_stub(block: &BlockView<'_>) -> bool {
+    let jumps = |last: &InstructionView<'_>| {
+        last.transfer() == Transfer::IndirectJump && last.is_load() && last.reads().iter().next().is_none()
+    };
+    let is_short = block.instructions().len() <= STUB_INSTRUCTIONS_MAX;
+    is_short && block.last().is_some_and(|last| jumps(&last))
 }
 
 /// Whether an instruction reads and writes memory in one step.

@@ -33,6 +33,7 @@
 //! **Leaves out** instructions, prefetchers, and lines that the shared level or its directory drops
 //! for want of room. **Cost:** 64 bytes of memory for each line and core that touches it.
 
+use crate::associative::{Associative, Dated, Standing};
 use crate::counts::{Counts, LineCounts, Pair, Results, SharedLine, SiteCounts, Touched};
 use crate::ways::Level;
 use simulate::Geometry;
@@ -83,8 +84,7 @@ enum State {
 /// Where a core has a line, and how it lost it.
 const IN_FIRST: u8 = 1;
 const IN_SECOND: u8 = 2;
-const IN_TWIN: u8 = 4;
-const TAKEN: u8 = 8;
+const TAKEN: u8 = 4;
 
 /// A core's copy of a line, present or lost.
 #[derive(Clone, Copy, Debug)]
@@ -96,12 +96,11 @@ struct CoreCopy {
     /// All bytes that the core has read, and written.
     read: u64,
     written: u64,
+    /// When the core used it last.
+    time: u64,
     line: u32,
     /// The next copy of the line.
     next: u32,
-    /// The neighbours in the fully associative level.
-    before: u32,
-    behind: u32,
     /// The pair of the miss that is neither true nor false yet.
     pending: u32,
     /// The site whose write took the line.
@@ -110,6 +109,18 @@ struct CoreCopy {
     state: State,
     place: u8,
     taker_at: u8,
+    /// In the fully associative level.
+    twin: Standing,
+}
+
+impl Dated for CoreCopy {
+    fn time(&self) -> u64 {
+        self.time
+    }
+
+    fn standing(&mut self) -> &mut Standing {
+        &mut self.twin
+    }
 }
 
 /// A line that was touched.
@@ -127,10 +138,10 @@ struct Line {
 struct Core {
     first: Level,
     second: Option<Level>,
-    /// The fully associative level: its most recent and its oldest copy.
-    newest: u32,
-    oldest: u32,
-    twin_lines: u32,
+    /// The fully associative level.
+    twin: Associative,
+    /// Counts the uses of lines.
+    time: u64,
     counts: Counts,
 }
 
@@ -159,7 +170,6 @@ struct Touch {
 pub struct CoherentCaches {
     levels: PrivateLevels,
     line_shift: u32,
-    twin_capacity: u32,
     cores: Vec<Core>,
     copies: Vec<CoreCopy>,
     lines: Vec<Line>,
@@ -179,7 +189,6 @@ impl CoherentCaches {
         CoherentCaches {
             levels,
             line_shift: first.line_bytes.trailing_zeros(),
-            twin_capacity: first.sets as u32 * first.ways,
             cores: Vec::new(),
             copies: Vec::new(),
             lines: Vec::new(),
@@ -220,9 +229,8 @@ impl CoherentCaches {
         Core {
             first: Level::new(self.levels.first),
             second: self.levels.second.map(Level::new),
-            newest: NONE,
-            oldest: NONE,
-            twin_lines: 0,
+            twin: Associative::new(self.levels.first.sets as usize * self.levels.first.ways as usize),
+            time: 0,
             counts: Counts::default(),
         }
     }
@@ -239,49 +247,63 @@ impl CoherentCaches {
     /// A core touches a line; returns whether it needed another core's leave.
     #[inline(always)]
     fn touch(&mut self, touch: Touch) -> bool {
-        let Touch { core, line, bytes, access, site, .. } = touch;
+        let Touch { core, line, bytes, access, .. } = touch;
         let own = &mut self.cores[core];
         own.counts.loads += u64::from(access.reads());
         own.counts.stores += u64::from(access.writes());
-        let (copy, mut transfers) = match own.first.find(line) {
-            Some(copy) => {
-                if own.newest != copy {
-                    self.use_in_twin(core, copy);
-                }
-                (copy, false)
-            }
+        own.time += 1;
+        let (copy, transfers) = match own.first.find(line) {
+            Some(copy) => (copy, false),
             None => self.miss(&touch),
         };
+        let time = self.cores[core].time;
+        let own = &mut self.copies[copy as usize];
+        own.time = time;
+        own.read |= if access.reads() { bytes } else { 0 };
+        let written = if access.writes() { bytes } else { 0 };
+        own.written |= written;
+        own.fresh |= written;
+        // Nearly all references end here.
+        let is_plain = own.stale & bytes == 0
+            && own.twin.in_level
+            && (written == 0 || own.state == State::Modified);
+        match is_plain {
+            true => transfers,
+            false => self.unusual(copy, &touch) | transfers,
+        }
+    }
+
+    /// Completes a touch of a copy that is not as it is mostly; returns whether it needed another
+    /// core's leave.
+    #[cold]
+    #[inline(never)]
+    fn unusual(&mut self, copy: u32, touch: &Touch) -> bool {
+        let Touch { core, bytes, access, site, .. } = *touch;
         let own = &mut self.copies[copy as usize];
         if own.stale & bytes != 0 {
             own.stale = 0;
             self.essential(copy);
         }
-        let own = &mut self.copies[copy as usize];
-        if access.reads() {
-            own.read |= bytes;
+        if !self.copies[copy as usize].twin.in_level {
+            self.cores[core].twin.enter(&mut self.copies, copy);
         }
-        if access.writes() {
-            own.written |= bytes;
-            own.fresh |= bytes;
-            match own.state {
-                State::Modified => {}
-                State::Shared => {
-                    let taken = self.take(copy, Taker { core, site, at: touch.at });
-                    self.cores[core].counts.upgrades += 1;
-                    self.site(site).upgrades += 1;
-                    let line = self.copies[copy as usize].line;
-                    let known = self.lines[line as usize].shared;
-                    if let Some(counts) = self.shared.get_mut(known as usize) {
-                        counts.upgrades += 1;
-                    }
-                    self.copies[copy as usize].state = State::Modified;
-                    transfers |= taken > 0;
-                }
-                State::Exclusive | State::Invalid => own.state = State::Modified,
+        let state = self.copies[copy as usize].state;
+        if !access.writes() || state == State::Modified {
+            return false;
+        }
+        let mut taken = 0;
+        if state == State::Shared {
+            taken = self.take(copy, Taker { core, site, at: touch.at });
+            self.cores[core].counts.upgrades += 1;
+            self.site(site).upgrades += 1;
+            let line = self.copies[copy as usize].line;
+            let known = self.lines[line as usize].shared;
+            if let Some(counts) = self.shared.get_mut(known as usize) {
+                counts.upgrades += 1;
             }
         }
-        transfers
+        self.copies[copy as usize].state = State::Modified;
+        taken > 0
     }
 
     /// The first level lacks the line: finds out why, and fetches it. Returns the copy, and whether
@@ -291,14 +313,14 @@ impl CoherentCaches {
     fn miss(&mut self, touch: &Touch) -> (u32, bool) {
         let Touch { core, line, access, site, .. } = *touch;
         let (copy, is_new) = self.copy_of(core, line);
-        let CoreCopy { state, place, .. } = self.copies[copy as usize];
+        let CoreCopy { state, place, twin, .. } = self.copies[copy as usize];
         let counts = &mut self.cores[core].counts;
         if is_new {
             counts.cold += 1;
             self.site(site).cold += 1;
         } else if place & TAKEN != 0 {
             self.shares(copy, touch);
-        } else if place & IN_TWIN != 0 {
+        } else if twin.in_level {
             counts.conflict += 1;
             self.site(site).conflict += 1;
         } else {
@@ -343,16 +365,16 @@ impl CoherentCaches {
             fresh: 0,
             read: 0,
             written: 0,
+            time: 0,
             line,
             next: std::mem::replace(&mut self.lines[line as usize].copies, copy),
-            before: NONE,
-            behind: NONE,
             pending: NONE,
             taker: NONE,
             core: core as u16,
             state: State::Invalid,
             place: 0,
             taker_at: 0,
+            twin: Standing::default(),
         });
         (copy, true)
     }
@@ -413,8 +435,8 @@ impl CoherentCaches {
                 self.publish(other);
                 self.is_false(other);
                 let loses = usize::from(held.core);
-                self.leave_twin(loses, other);
                 let core = &mut self.cores[loses];
+                core.twin.take(&mut self.copies[other as usize].twin);
                 core.first.remove(number);
                 core.second.iter_mut().for_each(|second| second.remove(number));
                 let held = &mut self.copies[other as usize];
@@ -449,7 +471,6 @@ impl CoherentCaches {
                 self.leaves(left, IN_SECOND);
             }
         }
-        self.use_in_twin(core, copy);
     }
 
     /// A copy has left a level; without a level it is lost for want of room.
@@ -467,44 +488,6 @@ impl CoherentCaches {
             self.publish(copy);
         }
         self.is_false(copy);
-    }
-
-    /// Makes a copy the most recent one of the fully associative level.
-    fn use_in_twin(&mut self, core: usize, copy: u32) {
-        self.leave_twin(core, copy);
-        let own = &mut self.cores[core];
-        let newest = std::mem::replace(&mut own.newest, copy);
-        own.twin_lines += 1;
-        match newest {
-            NONE => own.oldest = copy,
-            newest => self.copies[newest as usize].before = copy,
-        }
-        let entered = &mut self.copies[copy as usize];
-        (entered.before, entered.behind) = (NONE, newest);
-        entered.place |= IN_TWIN;
-        let own = &self.cores[core];
-        if own.twin_lines > self.twin_capacity {
-            self.leave_twin(core, own.oldest);
-        }
-    }
-
-    /// Takes a copy out of the fully associative level, if it is there.
-    fn leave_twin(&mut self, core: usize, copy: u32) {
-        let CoreCopy { before, behind, place, .. } = self.copies[copy as usize];
-        if place & IN_TWIN == 0 {
-            return;
-        }
-        let own = &mut self.cores[core];
-        own.twin_lines -= 1;
-        match before {
-            NONE => own.newest = behind,
-            before => self.copies[before as usize].behind = behind,
-        }
-        match behind {
-            NONE => own.oldest = before,
-            behind => self.copies[behind as usize].before = before,
-        }
-        self.copies[copy as usize].place &= !IN_TWIN;
     }
 
     /// Notes a miss of a line that another core's write has taken.

@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod associative;
 mod caches;
 mod counts;
 #[cfg(test)]

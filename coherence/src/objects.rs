@@ -1,17 +1,17 @@
 //! What lies at an address: the blocks of the heap that live, by the call that allocated them.
 //!
-//! The call is found without a shadow stack: when an allocating function begins, the last store to
-//! where the stack pointer points was that of the call. Of functions that call each other
+//! The call is found without a shadow stack: when an allocating function begins, or a stub that leads
+//! there, the last store to where the stack pointer points was that of the call. Of functions that call each other
 //! (`operator new`, `malloc`) the outermost counts. **Leaves out** stacks and variables, which have
 //! names for as long as the program runs: the report knows them by their addresses.
 
-use crate::ask::{of_tag, ENTER, FIRST, LEAVE, PLACE, RESULT, SECOND, STORED, THIRD};
+use crate::ask::{of_tag, ENTER, FIRST, LEAVE, PLACE, RESULT, SECOND, STORED, STUB, THIRD};
 use event::{Record, RecordKind};
 use heap::Function;
 use std::collections::BTreeMap;
 
 /// Records before an allocating function's beginning among which its call is looked for.
-const LOOKED_BACK: usize = 256;
+const LOOKED_BACK: usize = 64;
 
 /// A block of the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,27 @@ pub(crate) struct Allocating {
     /// Whether the function whose arguments follow is called by another one.
     is_nested: bool,
     first_word: u64,
+    /// The last stub: the stack pointer, and the call that led there.
+    stub: (u64, Option<u32>),
+    /// The last store before the records that are read now: its address and site.
+    last_store: Option<(u64, u32)>,
+}
+
+impl Allocating {
+    /// Notes what later records may ask for of those that have been read.
+    pub(crate) fn reads_on(&mut self, read: &[Record]) {
+        let stores = |record: &&Record| record.code().kind() == RecordKind::Store;
+        let last = read.iter().rev().take(LOOKED_BACK).find(stores);
+        self.last_store = last.map(|record| (record.address, record.what >> 8));
+    }
+
+    /// The site of the call that stored its return address where the stack pointer points.
+    fn call_that_pushed(&self, before: &[Record], stack: u64) -> Option<u32> {
+        let pushes = |record: &&Record| record.code().kind() == RecordKind::Store && record.address == stack;
+        let found = before.iter().rev().take(LOOKED_BACK).find(pushes).map(|record| record.what >> 8);
+        let earlier = self.last_store.filter(|store| store.0 == stack).map(|store| store.1);
+        found.or(earlier)
+    }
 }
 
 impl Objects {
@@ -78,7 +99,9 @@ impl Objects {
                 let Some(function) = Function::of_number(function) else { return };
                 own.is_nested = own.inside.is_some_and(|inside| value < inside.stack);
                 if !own.is_nested {
-                    let call = call_that_pushed(before, value).map(|site| site + first_site);
+                    let known = own.stub.1.filter(|_| own.stub.0 == value);
+                    let call = known.or_else(|| own.call_that_pushed(before, value));
+                    let call = call.map(|site| site + first_site);
                     let arguments = [0; 3];
                     own.inside = Some(Entered { function, stack: value, arguments, stored: 0, call });
                 }
@@ -90,6 +113,7 @@ impl Objects {
                     self.blocks.remove(&value);
                 }
             }
+            STUB => own.stub = (value, own.call_that_pushed(before, value)),
             PLACE | LEAVE => own.first_word = value,
             STORED => {
                 let place = own.first_word;
@@ -126,13 +150,6 @@ impl Objects {
             self.blocks.insert(address, HeapBlock { address, size_bytes, call: left.call });
         }
     }
-}
-
-/// The site of the call that stored its return address where the stack pointer points.
-fn call_that_pushed(before: &[Record], stack: u64) -> Option<u32> {
-    let pushes = |record: &&Record| record.code().kind() == RecordKind::Store && record.address == stack;
-    let found = before.iter().rev().take(LOOKED_BACK).find(pushes)?;
-    Some(found.site() as u32)
 }
 
 #[cfg(test)]

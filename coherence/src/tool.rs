@@ -6,10 +6,26 @@ use crate::caches::{Access, CoherentCaches, PrivateLevels};
 use crate::counts::Results;
 use crate::objects::{Allocating, HeapBlock, Objects};
 use crate::rounds::{Answer, Pause, Rounds, Simulates};
-use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream, CUT_SITE};
+use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream, CUT_SITE, SIZES};
 use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
 use instrument::{ComplexCounts, TurnStart};
-use symbol::ByNumber;
+
+/// The core of a thread that has none.
+const NO_CORE: usize = usize::MAX;
+
+/// What plain records do: bytes and access by the low byte of their `what`; no bytes for records of
+/// another kind.
+const PLAIN: [(u32, Access); 256] = {
+    let mut all = [(0, Access::Load); 256];
+    let mut size = 0;
+    while size < SIZES.len() {
+        all[(RecordKind::Load as usize) << 4 | size] = (SIZES[size], Access::Load);
+        all[(RecordKind::Store as usize) << 4 | size] = (SIZES[size], Access::Store);
+        all[(RecordKind::Modify as usize) << 4 | size] = (SIZES[size], Access::Modify);
+        size += 1;
+    }
+    all
+};
 
 /// The results of a run.
 #[derive(Clone, Debug, Default)]
@@ -39,10 +55,8 @@ struct Simulation {
     blocks: Vec<Vec<HeapBlock>>,
     line_bytes: u64,
     threads: Vec<Thread>,
-    /// The index of each thread that lives, by its number.
-    numbers: ByNumber<u32, usize>,
-    /// The thread of the last records, and its index.
-    last: (u32, usize),
+    /// The core of each thread by its number; [`NO_CORE`] of one that has none.
+    numbers: Vec<usize>,
     /// The threads of each core.
     cores: Vec<Vec<u32>>,
     /// Cores whose thread has ended.
@@ -71,8 +85,7 @@ impl CoherenceTool {
             blocks: Vec::new(),
             line_bytes: levels.first.line_bytes.into(),
             threads: Vec::new(),
-            numbers: ByNumber::default(),
-            last: (u32::MAX, 0),
+            numbers: Vec::new(),
             cores: Vec::new(),
             free: Vec::new(),
             layout: StateLayout::default(),
@@ -152,28 +165,25 @@ impl Simulation {
     fn executes(&mut self) {
         self.caches.forget();
         self.objects.clear();
-        let running: Vec<u32> = self.numbers.keys().copied().collect();
-        running.into_iter().for_each(|thread| self.thread_ended(thread));
+        (0..self.numbers.len() as u32).for_each(|thread| self.thread_ended(thread));
     }
 
     /// Frees the core of a thread that has ended.
     fn thread_ended(&mut self, thread: u32) {
-        self.last.0 = u32::MAX;
-        if let Some(ended) = self.numbers.remove(&thread) {
-            self.free.push(ended);
-        }
+        let ended = self.numbers.get_mut(thread as usize).map(|core| std::mem::replace(core, NO_CORE));
+        self.free.extend(ended.filter(|&core| core != NO_CORE));
     }
 
     /// The index of a thread, which is its core: a thread that begins takes the lowest free one.
     #[inline(always)]
     fn core_of(&mut self, thread: u32) -> usize {
-        if self.last.0 != thread {
-            let core = self.numbers.get(&thread).copied();
-            self.last = (thread, core.unwrap_or_else(|| self.begins(thread)));
+        match self.numbers.get(thread as usize) {
+            Some(&core) if core != NO_CORE => core,
+            _ => self.begins(thread),
         }
-        self.last.1
     }
 
+    #[cold]
     fn begins(&mut self, thread: u32) -> usize {
         let lowest = self.free.iter().enumerate().min_by_key(|free| free.1).map(|free| free.0);
         let core = lowest.map_or(self.cores.len(), |index| self.free.swap_remove(index));
@@ -183,7 +193,10 @@ impl Simulation {
         }
         self.threads[core] = Thread::default();
         self.cores[core].push(thread);
-        self.numbers.insert(thread, core);
+        if self.numbers.len() <= thread as usize {
+            self.numbers.resize(thread as usize + 1, NO_CORE);
+        }
+        self.numbers[thread as usize] = core;
         core
     }
 
@@ -244,21 +257,15 @@ impl Simulates for Simulation {
         let core = self.core_of(number);
         let mut at = from;
         while let Some(record) = records.get(at) {
-            let code = record.code();
-            match code.kind() {
-                RecordKind::Load => {
-                    self.access(core, record.address, code.size_bytes(), Access::Load, record.what >> 8);
-                }
-                RecordKind::Store => {
-                    self.access(core, record.address, code.size_bytes(), Access::Store, record.what >> 8);
-                }
-                RecordKind::Modify => {
-                    let access = match std::mem::take(&mut self.threads[core].is_atomic) {
-                        true => Access::Atomic,
-                        false => Access::Modify,
-                    };
-                    self.access(core, record.address, code.size_bytes(), access, record.what >> 8);
-                }
+            let (size_bytes, access) = PLAIN[usize::from(record.what as u8)];
+            if size_bytes > 0 {
+                let is_atomic = access == Access::Modify && std::mem::take(&mut self.threads[core].is_atomic);
+                let access = if is_atomic { Access::Atomic } else { access };
+                self.access(core, record.address, size_bytes, access, record.what >> 8);
+                at += 1;
+                continue;
+            }
+            match record.code().kind() {
                 RecordKind::Block => {
                     let pauses = at > from && record.site() != CUT_SITE;
                     if pauses && asks(Pause::Block) == Answer::Stops {
@@ -281,6 +288,9 @@ impl Simulates for Simulation {
                 _ => {}
             }
             at += 1;
+        }
+        if at == records.len() {
+            self.threads[core].allocating.reads_on(records);
         }
         at
     }

@@ -200,7 +200,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("heap", &["tests", "ask heap", "sites thread", "allocator lib live word"]),
     (
         "coherence",
-        &["tests", "tool", "naive objects rounds", "ask caches", "counts lib ways"],
+        &["tests", "tool", "naive objects rounds", "ask caches", "associative counts lib ways"],
     ),
     ("contenders", &["lib", "index kernel", "peer"]),
     (
