@@ -35,7 +35,7 @@
 
 use crate::associative::{Associative, Dated, Standing};
 use crate::counts::{Counts, LineCounts, Pair, Results, SharedLine, SiteCounts, Touched};
-use crate::ways::Level;
+use crate::ways::{FirstLevel, SecondLevel};
 use simulate::Geometry;
 use symbol::ByNumber;
 
@@ -136,8 +136,8 @@ struct Line {
 /// A core.
 #[derive(Clone, Debug)]
 struct Core {
-    first: Level,
-    second: Option<Level>,
+    first: FirstLevel,
+    second: Option<SecondLevel>,
     /// The fully associative level.
     twin: Associative,
     /// Counts the uses of lines.
@@ -204,20 +204,17 @@ impl CoherentCaches {
     /// A core makes a reference. Cost: some ns for a hit, some tens of ns for a miss.
     #[inline]
     pub fn access(&mut self, core: usize, address: u64, size_bytes: u32, access: Access, site: u32) {
-        while self.cores.len() <= core {
-            self.cores.push(self.empty_core());
+        if core >= self.cores.len() {
+            self.add_cores(core + 1);
         }
         let last = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
-        let (from, to) = (address >> self.line_shift, last >> self.line_shift);
-        let line_bytes = 1u64 << self.line_shift;
-        let within = |address: u64| (address & (line_bytes - 1)) as u8;
-        let (mut at, mut transfers) = (within(address), false);
-        for line in from..=to {
-            let end = if line == to { within(last) } else { (line_bytes - 1) as u8 };
-            let bytes = self.bits(at, end);
-            transfers |= self.touch(Touch { core, line, bytes, access, site, at });
-            at = 0;
-        }
+        let line = address >> self.line_shift;
+        let transfers = if last >> self.line_shift == line {
+            let (at, bytes) = (self.within(address), self.bits(self.within(address), self.within(last)));
+            self.touch(Touch { core, line, bytes, access, site, at })
+        } else {
+            self.access_lines(core, address..=last, access, site)
+        };
         if access == Access::Atomic {
             let counts = &mut self.cores[core].counts;
             counts.atomics += 1;
@@ -225,10 +222,43 @@ impl CoherentCaches {
         }
     }
 
+    /// Where in its line an address lies.
+    #[inline(always)]
+    fn within(&self, address: u64) -> u8 {
+        (address & ((1 << self.line_shift) - 1)) as u8
+    }
+
+    /// A core makes a reference to several lines.
+    #[cold]
+    fn access_lines(
+        &mut self,
+        core: usize,
+        bytes: std::ops::RangeInclusive<u64>,
+        access: Access,
+        site: u32,
+    ) -> bool {
+        let (first, last) = (*bytes.start(), *bytes.end());
+        let mut transfers = false;
+        for line in first >> self.line_shift..=last >> self.line_shift {
+            let start = first.max(line << self.line_shift);
+            let end = last.min(line << self.line_shift | ((1 << self.line_shift) - 1));
+            let (at, end) = (self.within(start), self.within(end));
+            transfers |= self.touch(Touch { core, line, bytes: self.bits(at, end), access, site, at });
+        }
+        transfers
+    }
+
+    #[cold]
+    fn add_cores(&mut self, count: usize) {
+        while self.cores.len() < count {
+            self.cores.push(self.empty_core());
+        }
+    }
+
     fn empty_core(&self) -> Core {
         Core {
-            first: Level::new(self.levels.first),
-            second: self.levels.second.map(Level::new),
+            first: FirstLevel::new(self.levels.first),
+            second: self.levels.second.map(SecondLevel::new),
             twin: Associative::new(self.levels.first.sets as usize * self.levels.first.ways as usize),
             time: 0,
             counts: Counts::default(),
@@ -456,7 +486,7 @@ impl CoherentCaches {
     /// Puts a copy into the levels that lack it.
     fn enter(&mut self, core: usize, copy: u32, line: u64) {
         let own = &mut self.cores[core];
-        let left = own.first.insert(line, copy);
+        let left = own.first.insert(line, copy, |copy| self.copies[copy as usize].time);
         let place = self.copies[copy as usize].place;
         self.copies[copy as usize].place |= IN_FIRST;
         self.leaves(left, IN_FIRST);

@@ -6,8 +6,8 @@
 //!
 //! **The idea.** Turns that nothing has held up could as well have run at the same time. So the
 //! records of a *round* are kept: turns of different threads, each of which goes on where its
-//! thread's last turn ended for its length alone. Then the round is simulated block by block: each
-//! thread executes a basic block, in the order of the turns, until all are through.
+//! thread's last turn ended for its length alone. Then the round is simulated in steps: each thread
+//! makes two references, in the order of the turns, until all are through.
 //!
 //! ```text
 //!   the engine:   A A A A A A│B B B B B B│A A A …        a turn ends after N instructions
@@ -35,11 +35,14 @@ struct Turn {
     locks: Vec<(u64, u32)>,
 }
 
+/// References that a thread makes in a step: about as many as a basic block has.
+pub(crate) const STEP: usize = 2;
+
 /// Why a simulation of a thread's records may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
-    /// A block begins.
-    Block,
+    /// It has made a step.
+    Step,
     /// The thread compares or exchanges at this address.
     Lock(u64),
 }
@@ -106,7 +109,7 @@ impl Rounds {
         }
     }
 
-    /// Lets each turn execute a block, until all are through. The first turn never waits, so each
+    /// Lets each turn make a step, until all are through. The first turn never waits, so each
     /// pass makes progress.
     fn in_steps(&mut self, caches: &mut impl Simulates) {
         let mut first = 0;
@@ -120,7 +123,7 @@ impl Rounds {
         }
     }
 
-    /// Lets one turn execute a block, or the part of it before a lock that it has to wait for.
+    /// Lets one turn make a step, or the part of it before a lock that it has to wait for.
     fn step(&mut self, turn: usize, caches: &mut impl Simulates) {
         let (before, rest) = self.turns.split_at_mut(turn);
         let Turn { thread, records, at, locks } = &mut rest[0];
@@ -128,7 +131,7 @@ impl Rounds {
             return;
         }
         *at = caches.simulate(*thread, records, *at, &mut |pause| match pause {
-            Pause::Block => Answer::Stops,
+            Pause::Step => Answer::Stops,
             Pause::Lock(address) if before.iter().any(|other| other.has_left(address)) => Answer::Stops,
             Pause::Lock(address) => {
                 locks.iter_mut().filter(|lock| lock.0 == address).for_each(|lock| lock.1 -= 1);
@@ -140,7 +143,8 @@ impl Rounds {
 
 impl Turn {
     fn take(&mut self, records: &[Record]) {
-        for record in records.iter().filter(|record| record.code().kind() == RecordKind::Tool) {
+        const TOOL: u8 = RecordKind::Tool as u8;
+        for record in records.iter().filter(|record| record.what as u8 >> 4 == TOOL) {
             if of_tag(record.extra).0 == LOCK {
                 match self.locks.iter_mut().find(|lock| lock.0 == record.address) {
                     Some(lock) => lock.1 += 1,
@@ -165,7 +169,7 @@ impl Turn {
 mod tests {
     use super::*;
 
-    /// Notes which thread executes which block.
+    /// Notes which thread makes which reference; each one is a step.
     #[derive(Default)]
     struct Order(Vec<(u32, usize)>);
 
@@ -178,24 +182,23 @@ mod tests {
             asks: &mut impl FnMut(Pause) -> Answer,
         ) -> usize {
             for (at, record) in records.iter().enumerate().skip(from) {
-                let pause = match record.code().kind() {
-                    RecordKind::Block => (at > from).then_some(Pause::Block),
-                    RecordKind::Tool => Some(Pause::Lock(record.address)),
-                    _ => None,
-                };
-                if pause.is_some_and(|pause| asks(pause) == Answer::Stops) {
+                let is_lock = record.code().kind() == RecordKind::Tool;
+                if is_lock && asks(Pause::Lock(record.address)) == Answer::Stops {
                     return at;
                 }
-                if record.code().kind() == RecordKind::Block {
+                if !is_lock {
                     self.0.push((thread, record.site()));
+                    if asks(Pause::Step) == Answer::Stops {
+                        return at + 1;
+                    }
                 }
             }
             records.len()
         }
     }
 
-    fn blocks(numbers: std::ops::Range<u32>) -> Vec<Record> {
-        numbers.map(|number| Record::new(RecordKind::Block, 0, number, 0).unwrap()).collect()
+    fn loads(numbers: std::ops::Range<u32>) -> Vec<Record> {
+        numbers.map(|number| Record::new(RecordKind::Load, 8, number, 0).unwrap()).collect()
     }
 
     fn lock(address: u64) -> Record {
@@ -215,37 +218,37 @@ mod tests {
     use TurnStart::{GoesOn, Waited};
 
     #[test]
-    fn turns_of_a_round_run_block_by_block() {
-        let turns = [(1, Waited, blocks(0..3)), (2, GoesOn, blocks(0..2)), (1, GoesOn, blocks(3..4))];
+    fn turns_of_a_round_run_step_by_step() {
+        let turns = [(1, Waited, loads(0..3)), (2, GoesOn, loads(0..2)), (1, GoesOn, loads(3..4))];
         assert_eq!(order(&turns), [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (1, 3)]);
     }
 
     #[test]
     fn a_thread_that_waited_comes_behind_all_before() {
-        let turns = [(1, Waited, blocks(0..2)), (2, Waited, blocks(0..2)), (1, GoesOn, blocks(2..3))];
+        let turns = [(1, Waited, loads(0..2)), (2, Waited, loads(0..2)), (1, GoesOn, loads(2..3))];
         assert_eq!(order(&turns), [(1, 0), (1, 1), (2, 0), (1, 2), (2, 1)]);
     }
 
     #[test]
     fn locks_are_taken_in_the_order_in_which_they_were() {
-        let locking = |address| [blocks(0..2), vec![lock(address)], blocks(2..3)].concat();
-        let behind = |address| [blocks(0..1), vec![lock(address)], blocks(1..3)].concat();
+        let locking = |address| [loads(0..2), vec![lock(address)], loads(2..3)].concat();
+        let behind = |address| [loads(0..1), vec![lock(address)], loads(1..3)].concat();
         let same = [(1, Waited, locking(8)), (2, GoesOn, behind(8))];
         assert_eq!(order(&same), [(1, 0), (2, 0), (1, 1), (1, 2), (2, 1), (2, 2)]);
         let other = [(1, Waited, locking(8)), (2, GoesOn, behind(9))];
         assert_eq!(order(&other), [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (2, 2)]);
         // The first turn takes the lock twice, so the second one waits for both.
         let twice = [(1, Waited, [locking(8), locking(8)].concat()), (2, GoesOn, behind(8))];
-        let first = order(&twice).iter().position(|&block| block == (2, 1));
-        assert_eq!(first, Some(7), "behind all six blocks of the first turn");
+        let first = order(&twice).iter().position(|&made| made == (2, 1));
+        assert_eq!(first, Some(7), "behind all six references of the first turn");
     }
 
     #[test]
     fn records_of_a_thread_without_a_turn_end_the_round() {
         let (mut rounds, mut order) = (Rounds::default(), Order::default());
         rounds.turn(1, Waited, &mut order);
-        rounds.records(1, &blocks(0..2), &mut order);
-        rounds.records(7, &blocks(0..1), &mut order);
+        rounds.records(1, &loads(0..2), &mut order);
+        rounds.records(7, &loads(0..1), &mut order);
         assert_eq!(order.0, [(1, 0), (1, 1), (7, 0)]);
     }
 }

@@ -5,8 +5,8 @@ use crate::ask::{of_tag, Asker, ATOMIC, LOCK};
 use crate::caches::{Access, CoherentCaches, PrivateLevels};
 use crate::counts::Results;
 use crate::objects::{Allocating, HeapBlock, Objects};
-use crate::rounds::{Answer, Pause, Rounds, Simulates};
-use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream, CUT_SITE, SIZES};
+use crate::rounds::{Answer, Pause, Rounds, Simulates, STEP};
+use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream, SIZES};
 use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
 use instrument::{ComplexCounts, TurnStart};
 
@@ -104,7 +104,7 @@ impl CoherenceTool {
 
 impl Tool for CoherenceTool {
     fn stream(&self) -> Stream {
-        Stream::Full
+        Stream::References
     }
 
     fn sums(&self) -> Sums {
@@ -255,7 +255,7 @@ impl Simulates for Simulation {
         asks: &mut impl FnMut(Pause) -> Answer,
     ) -> usize {
         let core = self.core_of(number);
-        let mut at = from;
+        let (mut at, mut made) = (from, 0);
         while let Some(record) = records.get(at) {
             let (size_bytes, access) = PLAIN[usize::from(record.what as u8)];
             if size_bytes > 0 {
@@ -263,15 +263,16 @@ impl Simulates for Simulation {
                 let access = if is_atomic { Access::Atomic } else { access };
                 self.access(core, record.address, size_bytes, access, record.what >> 8);
                 at += 1;
+                made += 1;
+                if made == STEP {
+                    if asks(Pause::Step) == Answer::Stops {
+                        break;
+                    }
+                    made = 0;
+                }
                 continue;
             }
             match record.code().kind() {
-                RecordKind::Block => {
-                    let pauses = at > from && record.site() != CUT_SITE;
-                    if pauses && asks(Pause::Block) == Answer::Stops {
-                        break;
-                    }
-                }
                 RecordKind::Tool => match of_tag(record.extra).0 {
                     LOCK if asks(Pause::Lock(record.address)) == Answer::Stops => break,
                     ATOMIC | LOCK => self.threads[core].is_atomic = true,

@@ -1,10 +1,82 @@
-//! One private level: sets of ways in the order of their last use.
+//! Private levels of one core: sets of ways with LRU.
 //!
 //! A way has the number of a line and the number of the core's copy of it, so that a hit needs no
-//! other look-up. The most recent way of a set stands first. **Leaves out** other policies than LRU,
+//! other look-up. In the first level nothing moves at a hit: copies have the times of their last
+//! uses, and only a miss looks for the oldest one of its set. Lines that were found lately stand in
+//! a table by their lowest bits, so that most hits look at no set. In the second level, which sees
+//! only misses, the most recent way of a set stands first. **Leaves out** other policies than LRU,
 //! and lines that another level moves here.
 
 use simulate::Geometry;
+
+/// Lines of the table of those that were found lately.
+const RECENT: usize = 512;
+
+/// The first level of one core.
+#[derive(Clone, Debug)]
+pub(crate) struct FirstLevel {
+    ways: usize,
+    sets: u64,
+    rows: Vec<Way>,
+    /// Lines of the level, by their lowest bits.
+    recent: Vec<Way>,
+}
+
+impl FirstLevel {
+    /// An empty level.
+    pub(crate) fn new(geometry: Geometry) -> FirstLevel {
+        let (sets, ways) = (geometry.sets, geometry.ways as usize);
+        FirstLevel { ways, sets, rows: vec![EMPTY; sets as usize * ways], recent: vec![EMPTY; RECENT] }
+    }
+
+    /// The core's copy of a line, if the level holds the line.
+    #[inline(always)]
+    pub(crate) fn find(&mut self, line: u64) -> Option<u32> {
+        let recent = self.recent[line as usize % RECENT];
+        if recent.line == line {
+            return Some(recent.copy);
+        }
+        self.search(line)
+    }
+
+    fn search(&mut self, line: u64) -> Option<u32> {
+        let found = *self.row(line).iter().find(|way| way.line == line)?;
+        self.recent[line as usize % RECENT] = found;
+        Some(found.copy)
+    }
+
+    fn row(&mut self, line: u64) -> &mut [Way] {
+        let set = match self.sets.is_power_of_two() {
+            true => line & (self.sets - 1),
+            false => line % self.sets,
+        };
+        &mut self.rows[set as usize * self.ways..][..self.ways]
+    }
+
+    /// Puts a line that the level does not hold into its set; returns the copy whose line left: the
+    /// one with the least time.
+    pub(crate) fn insert(&mut self, line: u64, copy: u32, time_of: impl Fn(u32) -> u64) -> Option<u32> {
+        let oldest = |way: &&mut Way| if **way == EMPTY { 0 } else { 1 + time_of(way.copy) };
+        let way = self.row(line).iter_mut().min_by_key(oldest).expect("a set has ways");
+        let left = std::mem::replace(way, Way { line, copy });
+        self.forget(left.line);
+        self.recent[line as usize % RECENT] = Way { line, copy };
+        (left != EMPTY).then_some(left.copy)
+    }
+
+    /// Takes a line away.
+    pub(crate) fn remove(&mut self, line: u64) {
+        self.row(line).iter_mut().filter(|way| way.line == line).for_each(|way| *way = EMPTY);
+        self.forget(line);
+    }
+
+    fn forget(&mut self, line: u64) {
+        let recent = &mut self.recent[line as usize % RECENT];
+        if recent.line == line {
+            *recent = EMPTY;
+        }
+    }
+}
 
 /// The way of no line.
 const EMPTY: Way = Way { line: u64::MAX, copy: 0 };
@@ -16,9 +88,9 @@ struct Way {
     copy: u32,
 }
 
-/// A level of one core.
+/// The second level of one core.
 #[derive(Clone, Debug)]
-pub(crate) struct Level {
+pub(crate) struct SecondLevel {
     ways: usize,
     sets: u64,
     /// The sets less one, if they are a power of two.
@@ -26,12 +98,12 @@ pub(crate) struct Level {
     rows: Vec<Way>,
 }
 
-impl Level {
+impl SecondLevel {
     /// An empty level.
-    pub(crate) fn new(geometry: Geometry) -> Level {
+    pub(crate) fn new(geometry: Geometry) -> SecondLevel {
         let (sets, ways) = (geometry.sets, geometry.ways as usize);
         let mask = sets.is_power_of_two().then(|| sets - 1);
-        Level { ways, sets, mask, rows: vec![EMPTY; sets as usize * ways] }
+        SecondLevel { ways, sets, mask, rows: vec![EMPTY; sets as usize * ways] }
     }
 
     #[inline(always)]
@@ -81,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_line_used_longest_ago_leaves() {
-        let mut level = Level::new(Geometry::cache(2 * 64, 2, 64));
+        let mut level = SecondLevel::new(Geometry::cache(2 * 64, 2, 64));
         assert_eq!((level.insert(10, 0), level.insert(11, 1), level.find(10)), (None, None, Some(0)));
         assert_eq!((level.insert(12, 2), level.find(11)), (Some(1), None));
         level.remove(10);
@@ -89,8 +161,24 @@ mod tests {
     }
 
     #[test]
+    fn of_the_first_level_the_copy_with_the_least_time_leaves() {
+        let mut level = FirstLevel::new(Geometry::cache(2 * 64, 2, 64));
+        let mut times = [5, 3, 8, 9];
+        let far = 10 + RECENT as u64;
+        assert_eq!(level.insert(10, 0, |_| unreachable!("ways are free")), None);
+        assert_eq!(level.insert(far, 1, |copy| times[copy as usize]), None);
+        assert_eq!((level.find(10), level.find(far), level.find(10)), (Some(0), Some(1), Some(0)));
+        assert_eq!(level.insert(12, 2, |copy| times[copy as usize]), Some(1));
+        times[0] = 10;
+        level.remove(12);
+        assert_eq!((level.find(12), level.find(far), level.find(10)), (None, None, Some(0)));
+        assert_eq!(level.insert(14, 3, |copy| times[copy as usize]), None);
+        assert_eq!((level.insert(16, 2, |copy| times[copy as usize]), level.find(14)), (Some(3), None));
+    }
+
+    #[test]
     fn sets_need_not_be_a_power_of_two() {
-        let mut level = Level::new(Geometry::cache(3 * 64, 1, 64));
+        let mut level = SecondLevel::new(Geometry::cache(3 * 64, 1, 64));
         assert_eq!((level.insert(3, 0), level.insert(4, 1), level.insert(6, 2)), (None, None, Some(0)));
     }
 }

@@ -89,7 +89,7 @@ pub(super) fn run(
 ) -> Result<u8> {
     let (private, levels) = private_levels(hierarchy)?;
     let quantum = options.quantum;
-    let mut engine = prepared.options(Stream::Full);
+    let mut engine = prepared.options(Stream::References);
     engine.machine.threads = ThreadOrder::InTurnsOf(quantum);
     let mut tool = CoherenceTool::new(private);
     let (outcome, _) = engine::run_tool(&prepared.command, &engine, &mut tool)?;
