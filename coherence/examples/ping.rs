@@ -13,6 +13,10 @@ fn main() {
             caches.access(1, 0x1000 + distance, 8, Access::Modify, 2);
         }
         let total = caches.finish().total;
-        println!("{distance:>3} bytes apart: {} misses, {} of false sharing", total.misses(), total.false_sharing);
+        println!(
+            "{distance:>3} bytes apart: {} misses, {} of false sharing",
+            total.misses(),
+            total.false_sharing
+        );
     }
 }

@@ -294,9 +294,8 @@ impl CoherentCaches {
         own.written |= written;
         own.fresh |= written;
         // Nearly all references end here.
-        let is_plain = own.stale & bytes == 0
-            && own.twin.in_level
-            && (written == 0 || own.state == State::Modified);
+        let is_plain =
+            own.stale & bytes == 0 && own.twin.in_level && (written == 0 || own.state == State::Modified);
         match is_plain {
             true => transfers,
             false => self.unusual(copy, &touch) | transfers,
@@ -342,7 +341,9 @@ impl CoherentCaches {
     #[inline(never)]
     fn miss(&mut self, touch: &Touch) -> (u32, bool) {
         let Touch { core, line, access, site, .. } = *touch;
-        let (copy, is_new) = self.copy_of(core, line);
+        // A line that the second level has needs no look-up among all lines.
+        let near = self.cores[core].second.as_mut().and_then(|second| second.find(line));
+        let (copy, is_new) = near.map_or_else(|| self.copy_of(core, line), |copy| (copy, false));
         let CoreCopy { state, place, twin, .. } = self.copies[copy as usize];
         let counts = &mut self.cores[core].counts;
         if is_new {

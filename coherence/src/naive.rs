@@ -103,7 +103,9 @@ impl Naive {
     }
 
     fn holders(&self, line: u64, but: usize) -> Vec<usize> {
-        (0..self.cores.len()).filter(|&core| core != but && self.cores[core].states.contains_key(&line)).collect()
+        (0..self.cores.len())
+            .filter(|&core| core != but && self.cores[core].states.contains_key(&line))
+            .collect()
     }
 
     fn touch(&mut self, core: usize, line: u64, bytes: &[u64], access: Access, site: u32) -> bool {

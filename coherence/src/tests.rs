@@ -37,13 +37,8 @@ fn levels() -> impl Strategy<Value = PrivateLevels> {
 }
 
 fn reference() -> impl Strategy<Value = (usize, u64, u32, Access, u32)> {
-    let access = prop::sample::select(vec![
-        Access::Load,
-        Access::Load,
-        Access::Store,
-        Access::Modify,
-        Access::Atomic,
-    ]);
+    let access =
+        prop::sample::select(vec![Access::Load, Access::Load, Access::Store, Access::Modify, Access::Atomic]);
     (0..4usize, 0..600u64, prop::sample::select(vec![1u32, 2, 4, 8, 16, 40]), access, 0..5u32)
 }
 

@@ -133,7 +133,8 @@ fn bytes_and_cores_stand_beside_the_line() {
     for field in parts.iter().chain(&["loads", "stores", "upgrades", "invalidations"]) {
         assert_eq!(of_cores(field), number(totals, field), "{field}");
     }
-    let pairs: u64 = found["pairs"].as_array().unwrap().iter().map(|pair| number(pair, "false_sharing")).sum();
+    let pairs: u64 =
+        found["pairs"].as_array().unwrap().iter().map(|pair| number(pair, "false_sharing")).sum();
     assert_eq!(pairs, number(totals, "false_sharing"));
 }
 

@@ -74,7 +74,8 @@ fn private_levels(hierarchy: &Hierarchy) -> Result<(PrivateLevels, Vec<(String, 
             hierarchy.machine.name
         );
     }
-    let size_bytes = |geometry: Geometry| geometry.sets * u64::from(geometry.ways) * u64::from(geometry.line_bytes);
+    let size_bytes =
+        |geometry: Geometry| geometry.sets * u64::from(geometry.ways) * u64::from(geometry.line_bytes);
     let mut named = vec![("L1D".to_owned(), size_bytes(first))];
     named.extend(second.map(|second| ("L2".to_owned(), size_bytes(second))));
     Ok((PrivateLevels { first, second }, named))

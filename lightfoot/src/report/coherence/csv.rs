@@ -22,11 +22,15 @@ impl CoherenceReport {
                 let objects = |line: &super::LineRow| {
                     line.objects.iter().map(|object| object.name.clone()).collect::<Vec<_>>().join(", ")
                 };
-                lines.map(|line| of_line(&line.counts, &[&format!("{:#x}", line.address), &objects(line)])).collect()
+                lines
+                    .map(|line| of_line(&line.counts, &[&format!("{:#x}", line.address), &objects(line)]))
+                    .collect()
             }
             SharedBy::Object => {
                 let objects = self.objects.iter().take(rows);
-                objects.map(|object| of_line(&object.counts, &[&object.lines.to_string(), &object.name])).collect()
+                objects
+                    .map(|object| of_line(&object.counts, &[&object.lines.to_string(), &object.name]))
+                    .collect()
             }
             SharedBy::Source => {
                 let pairs = self.pairs.iter().take(rows);

@@ -10,9 +10,7 @@ impl CoherenceReport {
     pub fn json(&self, rows: usize) -> String {
         let ran = &self.ran;
         let level = |(name, size_bytes): &(String, u64)| json!({ "name": name, "size_bytes": size_bytes });
-        let core = |(number, (threads, counts)): (usize, &(Vec<u32>, Counts))| {
-            json!({ "core": number, "threads": threads, "counts": counts_json(counts) })
-        };
+        let core = |(number, (threads, counts)): (usize, &(Vec<u32>, Counts))| json!({ "core": number, "threads": threads, "counts": counts_json(counts) });
         let lines = self.lines.iter().take(rows).map(|line| line_json(line, self.line_bytes));
         let report = json!({
             "schema": SCHEMA,
@@ -76,9 +74,7 @@ fn line_json(line: &LineRow, line_bytes: u32) -> Value {
             "written": runs(touched.written, line_bytes),
         })
     };
-    let object = |object: &super::Lying| {
-        json!({ "name": object.name, "address": object.address, "size_bytes": object.size_bytes })
-    };
+    let object = |object: &super::Lying| json!({ "name": object.name, "address": object.address, "size_bytes": object.size_bytes });
     json!({
         "address": line.address,
         "counts": line_counts_json(&line.counts),

@@ -4,16 +4,27 @@ use present::terminal::Page;
 
 fn place(function: &str, line: u32) -> Place {
     let file = Some("/src/near.c".into());
-    Place { frames: vec![Frame { function: function.into(), library: "/bin/near".into(), file, line: Some(line) }] }
+    Place {
+        frames: vec![Frame {
+            function: function.into(),
+            library: "/bin/near".into(),
+            file,
+            line: Some(line),
+        }],
+    }
 }
 
 fn report() -> CoherenceReport {
     let counts = LineCounts { false_sharing: 99, invalidations: 101, ..LineCounts::default() };
-    let pair = PairRow { missed: place("first", 5), took: place("second", 9), true_sharing: 0, false_sharing: 99 };
+    let pair =
+        PairRow { missed: place("first", 5), took: place("second", 9), true_sharing: 0, false_sharing: 99 };
     let line = LineRow {
         address: 0x4040,
         counts,
-        touched: vec![Touched { core: 1, read: 0xff, written: 0xff }, Touched { core: 2, read: 0, written: 0xf001 }],
+        touched: vec![
+            Touched { core: 1, read: 0xff, written: 0xff },
+            Touched { core: 2, read: 0, written: 0xf001 },
+        ],
         objects: vec![Lying { name: "counts".into(), address: Some(0x4030), size_bytes: Some(64) }],
         pairs: vec![pair.clone()],
     };
@@ -40,7 +51,10 @@ fn report() -> CoherenceReport {
 fn a_line_has_its_object_its_bytes_and_both_sides() {
     let text = report().text(SharedBy::Line, 9, &Page::PLAIN);
     assert!(text.starts_with("lightfoot cache --coherence: near, exit status 0\n"), "{text}");
-    assert!(text.contains("m, 1 core with L1D of 48 KiB and L2 of 2 MiB; turns of 10,000 instructions"), "{text}");
+    assert!(
+        text.contains("m, 1 core with L1D of 48 KiB and L2 of 2 MiB; turns of 10,000 instructions"),
+        "{text}"
+    );
     assert!(text.contains("       99        0        0      101  0x4040  counts+16\n"), "{text}");
     assert!(text.contains("      core 1: bytes reads 0-7; writes 0-7\n"), "{text}");
     assert!(text.contains("      core 2: bytes writes 0,12-15\n"), "{text}");

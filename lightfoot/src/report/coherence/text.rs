@@ -48,7 +48,12 @@ impl CoherenceReport {
             levels.collect::<Vec<_>>().join(" and "),
             grouped(self.ran.quantum.into())
         );
-        format!("{}: {}, {end}\n{}", page.bold(name), middle_cut(&command, room), page.sentence("  ", &machine))
+        format!(
+            "{}: {}, {end}\n{}",
+            page.bold(name),
+            middle_cut(&command, room),
+            page.sentence("  ", &machine)
+        )
     }
 
     fn totals(&self) -> String {
@@ -165,7 +170,9 @@ fn pair_lines(pair: &PairRow, page: &Page) -> String {
     let kind = match (pair.false_sharing, pair.true_sharing) {
         (false_sharing, 0) => format!("{} false", brief(false_sharing)),
         (0, true_sharing) => format!("{} true", brief(true_sharing)),
-        (false_sharing, true_sharing) => format!("{} false, {} true", brief(false_sharing), brief(true_sharing)),
+        (false_sharing, true_sharing) => {
+            format!("{} false, {} true", brief(false_sharing), brief(true_sharing))
+        }
     };
     let room = page.width.saturating_sub(8);
     let missed = format!("{kind}: {}", printable(&pair.missed.named()));
