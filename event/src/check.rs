@@ -120,7 +120,8 @@ impl Check {
                 filter.resident_pages().is_some()
             }
             RecordKind::Tool => true,
-            _ => matches!(self.stream, Stream::Filtered(_) | Stream::Full | Stream::Allocated),
+            RecordKind::Prefetch if self.stream == Stream::References => false,
+            _ => !matches!(self.stream, Stream::Counts | Stream::Nothing),
         };
         if !carried {
             return Err(Fault::Kind(kind));

@@ -118,4 +118,6 @@ pub enum Stream {
     /// Every reference but those whose operand is next to the stack pointer or has a fixed address,
     /// and all complex ones: what can touch memory that was allocated. No blocks.
     Allocated,
+    /// Every reference of data, plain and complex, in program order, and neither blocks nor hints.
+    References,
 }

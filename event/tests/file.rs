@@ -37,7 +37,13 @@ fn stream() -> impl Strategy<Value = Stream> {
             })
         },
     );
-    prop_oneof![Just(Stream::Nothing), Just(Stream::Counts), Just(Stream::Full), filter]
+    prop_oneof![
+        Just(Stream::Nothing),
+        Just(Stream::Counts),
+        Just(Stream::Full),
+        Just(Stream::References),
+        filter
+    ]
 }
 
 fn batches() -> impl Strategy<Value = Vec<(u32, Vec<Record>)>> {

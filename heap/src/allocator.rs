@@ -12,7 +12,7 @@ use symbol::{Kind, Listing};
 /// What a function does, and where its arguments are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Function {
+pub enum Function {
     /// The first argument is the size.
     Allocate,
     /// The product of both arguments is the size.
@@ -31,7 +31,7 @@ pub(crate) enum Function {
 
 impl Function {
     /// The function with this number.
-    pub(crate) fn of_number(number: u32) -> Option<Function> {
+    pub fn of_number(number: u32) -> Option<Function> {
         use Function::*;
         [Allocate, AllocateArray, AllocateAligned, AllocateAt, AllocatePages, Resize, Free]
             .get(number as usize)
@@ -39,7 +39,7 @@ impl Function {
     }
 
     /// The function with this symbol.
-    pub(crate) fn of_symbol(symbol: &str) -> Option<Function> {
+    pub fn of_symbol(symbol: &str) -> Option<Function> {
         // Operators of C++, whatever they take besides: `_Znwm` is `new`, `_Znam` is `new[]`.
         if symbol.starts_with("_Znwm") || symbol.starts_with("_Znam") {
             return Some(Function::Allocate);
@@ -83,7 +83,7 @@ const NAMES: &[(&str, Function)] = &[
 
 /// The allocating functions of a module, at their addresses in the running program.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entries {
+pub struct Entries {
     functions: HashMap<u64, Function>,
     /// Code that stores the address of a block where an argument points.
     storing: Vec<Range<u64>>,
@@ -91,7 +91,7 @@ pub(crate) struct Entries {
 
 impl Entries {
     /// Reads the symbols of a module's file.
-    pub(crate) fn of(module: &Module) -> Entries {
+    pub fn of(module: &Module) -> Entries {
         let mut entries = Entries::default();
         let Some(listing) = Listing::of_symbols(&module.path) else { return entries };
         for named in listing.names.iter().filter(|named| named.kind == Kind::Function) {
@@ -109,17 +109,17 @@ impl Entries {
     }
 
     /// Whether the module has no such function.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
 
     /// The function that begins at this address.
-    pub(crate) fn at(&self, address: u64) -> Option<Function> {
+    pub fn at(&self, address: u64) -> Option<Function> {
         self.functions.get(&address).copied()
     }
 
     /// Whether code at this address may store the address of a block where an argument points.
-    pub(crate) fn stores(&self, address: u64) -> bool {
+    pub fn stores(&self, address: u64) -> bool {
         self.storing.iter().any(|range| range.contains(&address))
     }
 }

@@ -36,6 +36,7 @@ mod tests;
 mod thread;
 mod word;
 
+pub use allocator::{Entries, Function};
 pub use sites::{Amount, Site};
 
 use ask::{Asker, Known, SharedKnown};

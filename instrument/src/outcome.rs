@@ -259,6 +259,16 @@ pub struct EndedImage<'a> {
     pub parts: &'a [PartCounts],
 }
 
+/// How a turn of a thread begins, where threads run in turns that have a length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnStart {
+    /// The thread goes on where its last turn ended because it was long enough: nothing has held it
+    /// up.
+    GoesOn,
+    /// The thread begins, or has waited in a system call: it may depend on all that came before.
+    Waited,
+}
+
 /// Receives the program's records on a thread of the host, while the program runs on. If there is
 /// only one core for both, the program waits meanwhile.
 pub trait Observer: Send {
@@ -291,6 +301,9 @@ pub trait Observer: Send {
     fn ticks(&mut self, _image: u32, _thread: u32, _ticks: Ticks) {}
     /// This thread of an image has reached a mark, behind all records that it was told of.
     fn marked(&mut self, _image: u32, _thread: u32, _deed: Deed) {}
+    /// The turn of this thread of an image begins, behind all records that were told. Told where
+    /// turns have a length, from the second thread on.
+    fn turn(&mut self, _image: u32, _thread: u32, _start: TurnStart) {}
     /// This image has ended: it will have no more records. Each image of a run ends.
     fn image_ended(&mut self, _image: &EndedImage<'_>) {}
     /// Called about ten times a second. If there is only one core, it is called after stops only,

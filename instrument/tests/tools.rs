@@ -479,7 +479,9 @@ fn events_stand_among_a_streams_records() {
             run(&command, &mut probe);
             probe.events.len()
         };
-        for stream in [Stream::Full, Stream::Filtered(filter), Stream::Allocated, Stream::Nothing] {
+        let whole = [Stream::Full, Stream::References];
+        let others = [Stream::Filtered(filter), Stream::Allocated, Stream::Nothing];
+        for stream in whole.into_iter().chain(others) {
             let mut probe = Probe { stream, ..Probe::new(everything) };
             let (outcome, _) = run(&command, &mut probe);
             assert_eq!(outcome.exit, Exit::Code(0), "{name} {stream:?}");
@@ -488,7 +490,7 @@ fn events_stand_among_a_streams_records() {
             check.records(0, &probe.records);
             check.finish();
             assert_eq!(check.violation_count, 0, "{name} {stream:?}: {:?}", check.violations.first());
-            if stream == Stream::Full {
+            if whole.contains(&stream) {
                 let truth = twin_references(&command, |_| true);
                 assert_eq!(data_references(&probe), truth, "{name}");
             }

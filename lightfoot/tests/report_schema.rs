@@ -177,6 +177,12 @@ fn reports(bench: &Bench) -> Vec<(&'static str, Value)> {
     ] {
         found.push(("cache", run(&format!("cache {options}--format json -o OUT -- {program}"))));
     }
+    let threads = bench::compile(bench, "threads", &["-g", "-pthread"], include_str!("coherence/kernels.c"));
+    let threads = threads.expect("cc compiles");
+    found.push((
+        "coherence",
+        run(&format!("cache --coherence --format json -o OUT -- {} near", threads.to_str().unwrap())),
+    ));
     for name in ["a", "b"] {
         run_quietly(bench, &format!("count --format json -o DIR/{name}.json -- {program}"));
     }

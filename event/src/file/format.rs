@@ -48,6 +48,7 @@ impl Header {
             Stream::Full => words[0] = 2,
             Stream::Nothing => words[0] = 3,
             Stream::Allocated => words[0] = 4,
+            Stream::References => words[0] = 5,
             Stream::Filtered(filter) => {
                 words[0] = 1;
                 // Four pairs of sets and line bytes; a pair of zeros is a filter that is not there.
@@ -105,6 +106,7 @@ impl Header {
             2 => Stream::Full,
             3 => Stream::Nothing,
             4 => Stream::Allocated,
+            5 => Stream::References,
             _ => return None,
         };
         let mut layout = StateLayout { components: [StateComponent::default(); 64] };

@@ -217,7 +217,7 @@ impl Emitter {
                     self.use_pages(&plan.groups, group.number, &filter);
                 }
                 Stream::Full => self.recorded(&group),
-                Stream::Allocated => self.appended_group(&group),
+                Stream::Allocated | Stream::References => self.appended_group(&group),
                 Stream::Counts | Stream::Nothing => {}
             }
         }

@@ -223,7 +223,7 @@ impl Host<'_> {
     }
 
     /// Hands what the thread has recorded to the observer, and gives the thread an empty segment.
-    fn hand_over_records(&mut self, tid: i32) {
+    pub(crate) fn hand_over_records(&mut self, tid: i32) {
         let ProgramThread { context, image: number, .. } = self.threads[&tid];
         let (segment, _, count) = self.image_of(number).written(context);
         if count == 0 {

@@ -275,6 +275,7 @@ impl Host<'_> {
         // Samples of the records show which checks mostly fail.
         self.stats.tuned += self.image_of(number).learn(offset, count);
         self.stats.translating += started.elapsed();
+        self.piece_ends(tid, count);
     }
 
     /// Answers a stop after a complex reference whose extent generated code cannot compute: the

@@ -388,6 +388,15 @@ impl Image {
         self.write64(context, context::RING_LIMIT, u64::from(start + bytes - context::RING_SLACK_BYTES));
     }
 
+    /// Makes a thread stop behind this many records from here on, or at its segment's end.
+    pub(crate) fn limit_records(&mut self, context: usize, records: u64) {
+        let start = context::RING + self.segments[context] * context::RING_SEGMENT_BYTES;
+        let end = u64::from(start + context::RING_SEGMENT_BYTES - context::RING_SLACK_BYTES);
+        let position = self.read64(context, context::RING_POSITION);
+        let limit = records.saturating_mul(16).saturating_add(position).min(end);
+        self.write64(context, context::RING_LIMIT, limit);
+    }
+
     /// The records that context `context` has written into its current segment: the segment's
     /// number, its offset in the file, and the number of records. If the position is forged, notes
     /// that and returns no records.

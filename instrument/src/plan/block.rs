@@ -87,7 +87,7 @@ pub(crate) struct FragmentPlan {
 
 /// Whether the stream records all references, and not only counts and complex ones.
 pub(crate) fn records_references(stream: &Stream) -> bool {
-    matches!(stream, Stream::Filtered(_) | Stream::Full | Stream::Allocated)
+    matches!(stream, Stream::Filtered(_) | Stream::Full | Stream::Allocated | Stream::References)
 }
 
 /// Whether the code of `block` will need scratch registers.
@@ -163,7 +163,7 @@ impl Planner<'_> {
             Some(_) => Tier::Appending,
         };
         // Without a filter there are no checks to choose.
-        if *self.stream == Stream::Allocated {
+        if matches!(self.stream, Stream::Allocated | Stream::References) {
             plan.tier = Tier::Appending;
         }
         plan.blocks.resize_with(plan.blocks.len().max(blocks.len()), BlockPlan::default);

@@ -6,7 +6,7 @@
 use super::batch::{Batch, Tables};
 use super::interface::Tool;
 use crate::instrumentation::instrumenter::TableUpdate;
-use crate::outcome::{ComplexCounts, Observer, Progress};
+use crate::outcome::{ComplexCounts, Observer, Progress, TurnStart};
 use event::Record;
 use std::sync::mpsc::Receiver;
 
@@ -67,6 +67,14 @@ impl Observer for Analysis<'_> {
 
     fn image(&mut self, number: u32) {
         self.image = number;
+    }
+
+    fn thread_ended(&mut self, _image: u32, thread: u32) {
+        self.tool.thread_ended(thread);
+    }
+
+    fn turn(&mut self, _image: u32, thread: u32, start: TurnStart) {
+        self.tool.turn(thread, start);
     }
 
     fn progress(&mut self, _progress: &Progress) {

@@ -56,6 +56,13 @@ impl<'a> Batch<'a> {
         self.records
     }
 
+    /// The running number of the first site of the process image whose records these are: a site of
+    /// [`Batch::raw`] has its own number and this one as its index in [`Batch::sites`] and in the
+    /// profile of the run.
+    pub fn first_site(&self) -> usize {
+        self.tables.first_site
+    }
+
     /// All sites and blocks that were translated so far.
     pub fn sites(&self) -> &'a Sites {
         &self.tables.sites

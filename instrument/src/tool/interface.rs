@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::report::Report;
 use crate::instrumentation::instrumenter::{Instrumenter, Program, Sums};
 use crate::instrumentation::request::Counter;
-use crate::outcome::{ComplexCounts, Outcome};
+use crate::outcome::{ComplexCounts, Outcome, TurnStart};
 use event::Stream;
 
 /// A tool. Its methods are its analysis code; [`Tool::instrumenter`] returns its instrumentation
@@ -39,6 +39,13 @@ pub trait Tool: Send {
     /// Called with records of one thread, in program order. A slow analysis slows the program down,
     /// but no record is lost.
     fn batch(&mut self, _batch: &Batch<'_>) {}
+
+    /// Called when the turn of a thread begins, if the program's threads run in turns that have a
+    /// length ([`ThreadOrder::InTurnsOf`](crate::ThreadOrder)).
+    fn turn(&mut self, _thread: u32, _start: TurnStart) {}
+
+    /// Called when this thread has ended and others of the program have not: it has no more records.
+    fn thread_ended(&mut self, _thread: u32) {}
 
     /// Called when the program has ended; returns the tool's results.
     ///

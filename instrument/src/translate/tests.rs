@@ -76,7 +76,7 @@ fn translator(code: u64, stream: Stream, near: bool) -> Translator {
     Translator::new(CodeCache::new(shared, layout, filter), reader, stream)
 }
 
-fn streams() -> [Stream; 7] {
+fn streams() -> [Stream; 8] {
     let sets = SetFilter { sets: 64, line_bytes: 64 };
     let pages = SetFilter { sets: 4, line_bytes: 4096 };
     let filter = Filter {
@@ -95,7 +95,7 @@ fn streams() -> [Stream; 7] {
     let resident = Stream::Filtered(Filter { fetches, pages, data_page: one_set, ..filter });
     let all = [Stream::Nothing, Stream::Counts, Stream::Filtered(filter), whole, resident];
     let [nothing, counts, filtered, whole, resident] = all;
-    [nothing, counts, filtered, whole, resident, Stream::Full, Stream::Allocated]
+    [nothing, counts, filtered, whole, resident, Stream::Full, Stream::Allocated, Stream::References]
 }
 
 /// The bytes of a zone from `offset` on.

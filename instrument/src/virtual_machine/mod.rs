@@ -39,7 +39,7 @@ pub struct VirtualMachine {
     pub processor: Option<&'static Processor>,
     /// Whether the run is to repeat exactly.
     pub repeats: Repeats,
-    /// The order of threads in a run that repeats.
+    /// The order of threads.
     pub threads: ThreadOrder,
     /// Where the stack of a run that repeats begins.
     pub layout: Layout,
@@ -51,8 +51,14 @@ pub enum ThreadOrder {
     /// They run at the same time.
     #[default]
     AsNatively,
-    /// Those of the program run one at a time; a turn ends where a thread may wait.
+    /// Those of the program run one at a time; a turn ends where a thread may wait. The run must
+    /// repeat exactly.
     OneAtATime,
+    /// Those of the program run one at a time; a turn ends where a thread may wait, and at the
+    /// first check of its ring behind this many instructions. What a turn has recorded is told
+    /// before the next turn begins, so that an observer sees all records in the order in which
+    /// they were made. The run must have a tool with the full stream and running sums.
+    InTurnsOf(u32),
 }
 
 /// A place of the stack's beginning, by a number: 0 is the usual one, others are spread over

@@ -153,9 +153,29 @@ pub struct Cache {
     /// json; the html page always has them)
     #[arg(long)]
     pub curves: bool,
+    /// Give each thread a core of its own, whose private levels are kept coherent, and report the
+    /// misses that writes of other cores cause: true and false sharing by line of memory, by object
+    /// or by the source lines of both sides; threads run one at a time, in turns, and every
+    /// reference is recorded
+    #[arg(long, value_enum, value_name = "BY", num_args = 0..=1, require_equals = true, default_missing_value = "line")]
+    pub coherence: Option<SharedBy>,
+    /// With --coherence: end a thread's turn after N instructions, 100 or more
+    #[arg(long, value_name = "N", requires = "coherence", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..))]
+    pub quantum: u32,
     /// The options of every command that runs a program.
     #[command(flatten)]
     pub run: Run,
+}
+
+/// Rows of the report of coherent caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SharedBy {
+    /// A line of memory
+    Line,
+    /// A block of the heap by the call that allocated it, or a variable
+    Object,
+    /// The source line that missed, and the one whose write took the line
+    Source,
 }
 
 /// Options of `instrument`.

@@ -1,6 +1,7 @@
 //! `lightfoot cache`: counts the misses of a program in a simulated memory hierarchy. It
 //! corresponds to the second tool of ATOM.
 
+use super::coherence;
 use super::measure::{self, Followed, InRegion, Measured, Prepared, Simulated};
 use super::thread::OfThread;
 use crate::cli::{Cache, Shape};
@@ -24,6 +25,9 @@ use simulate::distance::CurveSizes;
 use simulate::{plan_levels, Counts, StreamPlan, WriteBacks, PREDICTORS};
 
 pub(super) fn run(options: &Cache) -> Result<u8> {
+    if options.coherence.is_some() {
+        coherence::check(options)?;
+    }
     let prepared = measure::prepare(Kind::Cache, &options.run)?;
     if options.branches && options.run.follow_children {
         anyhow::bail!("--branches follows the program alone: leave out --follow-children, or --branches");
@@ -37,6 +41,9 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
     // What the options exclude is refused above, before the machine is read; what the machine
     // cannot do is refused below, before the program runs.
     let hierarchy = Hierarchy::new(&options.hierarchy)?;
+    if let Some(by) = options.coherence {
+        return coherence::run(options, by, &prepared, &hierarchy);
+    }
     if prepared.by_thread() && !hierarchy.levels.is_plain() {
         anyhow::bail!("--by thread needs LRU, independent levels, no prefetchers and pages of one size");
     }

@@ -239,6 +239,14 @@ impl Prepared<'_> {
         Options { aslr, stream, children, translations, threads, calls, machine, running }
     }
 
+    /// Writes a report that is no table of `count` and `cache`.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn write(&self, text: String) -> Result<()> {
+        self.destination.write(text)
+    }
+
     /// The images of the run, if the report tells processes apart; `hierarchy` is simulated.
     pub(super) fn images<'h>(&self, hierarchy: Option<&'h Hierarchy>) -> Option<Images<'h>> {
         let kept = if self.run.format.shows_calls() { Kept::Parts } else { Kept::Sums };

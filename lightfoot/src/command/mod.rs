@@ -4,6 +4,7 @@ mod align;
 mod bench;
 mod cache;
 mod carrier;
+mod coherence;
 mod complaint;
 mod complete;
 mod count;

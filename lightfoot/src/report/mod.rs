@@ -10,6 +10,7 @@ mod abbreviation;
 pub mod attached;
 pub mod cachegrind;
 pub mod callgrind;
+pub mod coherence;
 pub mod csv;
 pub mod curve;
 pub mod cycles;

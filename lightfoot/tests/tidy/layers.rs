@@ -203,6 +203,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("cycles", &["lib", "rates", "flow graph stall", "core parts step text", "timing"]),
     ("call-graph", &["lib", "thread", "keys", "stack", "events"]),
     ("heap", &["tests", "ask heap", "sites thread", "allocator lib live word"]),
+    (
+        "coherence",
+        &["tests", "tool", "naive objects rounds", "ask caches", "associative counts lib ways"],
+    ),
     ("contenders", &["lib", "index kernel", "peer"]),
     (
         "study",

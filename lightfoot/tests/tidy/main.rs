@@ -37,6 +37,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("cycles", 2, &["instrument", "machine", "simulate"]),
     ("call-graph", 3, &["event", "instrument", "simulate", "symbol"]),
     ("heap", 3, &["event", "instrument", "symbol"]),
+    ("coherence", 4, &["event", "heap", "instrument", "simulate", "symbol"]),
     ("contenders", 2, &["search"]),
     (
         "study",
@@ -55,7 +56,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
             "simulate",
         ],
     ),
-    ("lightfoot", 4, &["*"]),
+    ("lightfoot", 5, &["*"]),
 ];
 
 /// Files that may hold unsafe code, one per line; a listed file without any is to be taken off the

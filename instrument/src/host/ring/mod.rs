@@ -23,7 +23,7 @@ mod wide;
 use crate::call::{CallRecords, DirectTarget, Ticks};
 use crate::evidence::{Evidence, Forgery};
 use crate::mark::{Deed, PartCounts};
-use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress};
+use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress, TurnStart};
 use crate::profile::{self, BlocksOfImages, ComplexTally, JoinedProfile, Lineage, Module, Profile};
 use crate::target::memory::Shared;
 use event::{Complex, Record, StateLayout, Stream, Upcoming, PAYLOAD_CODE, VALUES_MAX};
@@ -67,6 +67,8 @@ pub(crate) enum RingMessage {
     /// The image with this number has ended: no more records of it follow. Its profile and its
     /// parts lack complex references.
     ImageEnded(u32, Box<(Profile, Vec<PartCounts>, Lineage)>),
+    /// The turn of this thread of an image begins.
+    Turn { image: u32, thread: u32, start: TurnStart },
     /// This thread of an image has reached a mark, behind the records that it has made so far.
     Marked { image: u32, thread: u32, deeds: Vec<Deed> },
 }
@@ -166,6 +168,12 @@ impl<'o> Consumer<'o> {
             RingMessage::ImageEnded(number, ended) => {
                 if delivers {
                     self.image_ended(number, *ended);
+                }
+                None
+            }
+            RingMessage::Turn { image, thread, start } => {
+                if delivers {
+                    self.observer.turn(image, thread, start);
                 }
                 None
             }

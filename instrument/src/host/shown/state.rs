@@ -7,7 +7,7 @@ use crate::virtual_machine::files;
 use crate::virtual_machine::leaves::Leaves;
 use crate::virtual_machine::random::Random;
 use crate::virtual_machine::{Answered, Processor, Repeats, ThreadOrder, VirtualMachine};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 
 /// Files that were made, by what they show.
@@ -51,7 +51,15 @@ impl Shown {
 
     /// Whether the threads of the first process run one at a time.
     pub(super) fn takes_turns(&self) -> bool {
-        self.machine.threads == ThreadOrder::OneAtATime
+        self.machine.threads != ThreadOrder::AsNatively
+    }
+
+    /// The instructions of a turn, if turns have a length.
+    pub(super) fn quantum(&self) -> Option<u64> {
+        match self.machine.threads {
+            ThreadOrder::InTurnsOf(instructions) => Some(instructions.into()),
+            ThreadOrder::AsNatively | ThreadOrder::OneAtATime => None,
+        }
     }
 
     /// Whether a processor is declared.
@@ -181,6 +189,24 @@ pub(crate) struct Turns {
     pub(super) late: Vec<(u64, i32)>,
     /// The number of the thread that had the last turn.
     pub(super) last: u32,
+    /// How long the present turn is, where turns have a length.
+    pub(super) length: TurnLength,
+}
+
+/// How long turns are in instructions and records.
+#[derive(Default)]
+pub(crate) struct TurnLength {
+    /// The running sum of the holder's instructions when its turn began.
+    pub(super) began: u64,
+    /// The records that it has made since.
+    pub(super) records: u64,
+    /// For each thread, the records of 1024 instructions in its last turn.
+    pub(super) density: HashMap<i32, u64>,
+    /// Threads whose last turn ended because it was long enough.
+    pub(super) expired: HashSet<i32>,
+    /// The system calls at which the host had stopped threads when all was at rest; `None` if
+    /// threads may have been woken since.
+    pub(super) rested_at: Option<u64>,
 }
 
 impl Turns {
@@ -193,6 +219,13 @@ impl Turns {
         self.holder = self.holder.filter(|&holder| holder != tid);
         self.ready.retain(|&ready| ready != tid);
         self.late.retain(|&(_, late)| late != tid);
+    }
+
+    /// Forgets how long the turns of a thread were, which has ended.
+    pub(super) fn forget_length(&mut self, tid: i32) {
+        self.length.expired.remove(&tid);
+        self.length.density.remove(&tid);
+        self.length.rested_at = None;
     }
 
     pub(super) fn has_stopped(&self, tid: i32) -> bool {

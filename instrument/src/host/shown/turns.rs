@@ -12,15 +12,39 @@
 //!   2, 3 stopped, ready              └▶ turn of 2 ─▶ ends ┘
 //! ```
 //!
+//! Where turns have a length, a thread's ring gets a limit when its turn begins: the records that
+//! this many instructions make, by what its last turn made. Behind the limit the thread stops, and
+//! its running sum of instructions says whether the turn is over or how much is left. So no code is
+//! emitted for it, and a turn is some instructions longer than asked for.
+//!
 //! The turn goes round by the threads' numbers. Threads whose time ran out come behind all others,
 //! in the order of their deadlines on the shown clock. **Leaves out** threads that wait for others
-//! by reading memory again and again without a system call: their turn does not end.
+//! by reading memory again and again without a system call: their turn ends by its length alone.
 
 use super::state::{Turns, Waiting};
+use crate::code::counter::tick_address;
+use crate::host::ring::RingMessage;
 use crate::host::state::Host;
 use crate::image::number;
+use crate::outcome::TurnStart;
 use crate::target::ptrace::Registers;
 use std::time::Duration;
+
+/// Records of 1024 instructions of a thread that has not had a turn yet.
+const DENSITY: u64 = 700;
+/// The fewest records behind which a thread stops in its turn.
+const PIECE_MIN: u64 = 32;
+/// System calls that wake threads and do not wait; where turns have a length, the host must know
+/// whether a turn has woken another thread.
+const MAY_WAKE: [i64; 7] = [
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_close,
+    libc::SYS_shutdown,
+];
 
 /// Between two looks at threads that are not at rest yet.
 const LOOK: Duration = Duration::from_micros(20);
@@ -86,6 +110,10 @@ impl Host<'_> {
         self.shown.turns.last = self.threads[&maker].number;
         let image = self.threads[&maker].image;
         self.image_of(image).stop_before(&MAY_WAIT.map(|call| call as u64));
+        if self.shown.quantum().is_some() {
+            self.image_of(image).stop_before(&MAY_WAKE.map(|call| call as u64));
+            self.turn_begins(maker);
+        }
     }
 
     /// Ends turns: the process has executed another program, or has ended.
@@ -130,13 +158,14 @@ impl Host<'_> {
     pub(crate) fn leaves_turns(&mut self, tid: i32) {
         if self.shown.turns.are_taken {
             self.shown.turns.gone(tid);
+            self.shown.turns.forget_length(tid);
             self.give_turn();
         }
     }
 
     /// Gives the turn to the next thread, if nobody has it and all is at rest.
     pub(super) fn give_turn(&mut self) {
-        if self.shown.turns.holder.is_some() || !self.is_at_rest() {
+        if self.shown.turns.holder.is_some() || !self.rests() {
             return;
         }
         let Some((tid, deadline)) = self.next_in_turn() else { return };
@@ -146,7 +175,79 @@ impl Host<'_> {
         self.shown.turns.gone(tid);
         self.shown.turns.holder = Some(tid);
         self.shown.turns.last = self.threads[&tid].number;
+        if self.shown.quantum().is_some() {
+            self.tell_turn(tid);
+            self.turn_begins(tid);
+        }
         self.go_on(tid);
+    }
+
+    /// Tells the observer that the next records are those of this thread's turn.
+    fn tell_turn(&mut self, tid: i32) {
+        let (image, thread) = (self.threads[&tid].image, self.threads[&tid].number);
+        let start = match self.shown.turns.length.expired.remove(&tid) {
+            true => TurnStart::GoesOn,
+            false => TurnStart::Waited,
+        };
+        self.give(RingMessage::Turn { image, thread, start });
+    }
+
+    /// Measures the turn of a thread from here on.
+    fn turn_begins(&mut self, tid: i32) {
+        let Some(quantum) = self.shown.quantum() else { return };
+        let began = self.instructions_of(tid);
+        let length = &mut self.shown.turns.length;
+        (length.began, length.records) = (began, 0);
+        let density = length.density.get(&tid).copied().unwrap_or(DENSITY);
+        self.limit_piece(tid, quantum, density);
+    }
+
+    /// Answers the end of a piece of `records` records: the turn is over, or goes on with another
+    /// piece.
+    pub(crate) fn piece_ends(&mut self, tid: i32, records: usize) {
+        let Some(quantum) = self.shown.quantum() else { return };
+        if self.shown.turns.holder != Some(tid) {
+            return;
+        }
+        let now = self.instructions_of(tid);
+        let turns = &mut self.shown.turns;
+        let length = &mut turns.length;
+        let done = now.wrapping_sub(length.began);
+        length.records += records as u64;
+        let density = (length.records << 10) / done.max(1);
+        // A stop for the last few instructions would take longer than they do.
+        if done < quantum - quantum / 8 {
+            return self.limit_piece(tid, quantum - done, density);
+        }
+        length.density.insert(tid, density);
+        length.expired.insert(tid);
+        turns.holder = None;
+        turns.ready.push(tid);
+    }
+
+    /// The instructions that a thread has executed, by its running sum.
+    fn instructions_of(&mut self, tid: i32) -> u64 {
+        let context = self.threads[&tid].context;
+        self.image_mut(tid).read64(context, tick_address(0))
+    }
+
+    /// Makes the thread stop behind the records of this many instructions.
+    fn limit_piece(&mut self, tid: i32, instructions: u64, density: u64) {
+        let records = (instructions.saturating_mul(density) >> 10).max(PIECE_MIN);
+        let context = self.threads[&tid].context;
+        self.image_mut(tid).limit_records(context, records);
+    }
+
+    /// Whether all is at rest. Where turns have a length, threads in the kernel are looked at only
+    /// if a system call may have woken one.
+    fn rests(&mut self) -> bool {
+        let calls = self.stats.system_calls;
+        if self.shown.quantum().is_some() && self.shown.turns.length.rested_at == Some(calls) {
+            return true;
+        }
+        let rests = self.is_at_rest();
+        self.shown.turns.length.rested_at = rests.then_some(calls);
+        rests
     }
 
     /// The thread that gets the turn, and the deadline at which its time ran out; `None` if it is

@@ -60,12 +60,15 @@ enum TimeIn {
 impl Host<'_> {
     /// Makes a system call that waits for at most some time; returns whether it is one.
     pub(crate) fn waits_shown(&mut self, tid: i32, registers: &Registers) -> bool {
-        if !self.shown.repeats() {
-            return false;
-        }
+        let repeats = self.shown.repeats();
         let takes_turns = self.shown.turns.are_taken() && self.threads[&tid].process == self.root;
         let in_turn = || (takes_turns && may_wait(registers)).then(|| Wanted::for_ever(registers));
-        let Some(wanted) = self.wanted(tid, registers).or_else(in_turn) else { return false };
+        // Only a clock that is shown makes times of deadlines.
+        let timed = if repeats { self.wanted(tid, registers) } else { None };
+        let Some(wanted) = timed.or_else(in_turn) else { return false };
+        if self.shown.quantum().is_some() {
+            self.hand_over_records(tid);
+        }
         let mut made = Registers { rip: registers.rip + NOP_BYTES, ..wanted.registers };
         if let Some(register) = wanted.time {
             // This part of the context is free at stops.
@@ -83,7 +86,8 @@ impl Host<'_> {
         let process = self.threads[&tid].process;
         let now = self.shown.clock(process).now();
         let deadline = wanted.nanoseconds.map(|nanoseconds| now.saturating_add(nanoseconds));
-        let remains = remains_at(registers).and_then(|at| Some((at, words_at(tid, at)?)));
+        let remains_at = remains_at(registers).filter(|_| repeats);
+        let remains = remains_at.and_then(|at| Some((at, words_at(tid, at)?)));
         let waiting = Waiting { before: *registers, deadline, remains, phase: Phase::Before };
         self.shown.waiting.insert(tid, waiting);
         ptrace::set_registers(tid, &made);

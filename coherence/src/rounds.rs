@@ -1,0 +1,254 @@
+//! The order in which references of several threads reach the caches.
+//!
+//! **The problem.** The engine runs threads one at a time, in turns of thousands of instructions,
+//! because each change of turns costs microseconds. On several cores they would run at the same
+//! time, and a line that two of them write would move to and fro within a turn.
+//!
+//! **The idea.** Turns that nothing has held up could as well have run at the same time. So the
+//! records of a *round* are kept: turns of different threads, each of which goes on where its
+//! thread's last turn ended for its length alone. Then the round is simulated in steps: each thread
+//! makes two references, in the order of the turns, until all are through.
+//!
+//! ```text
+//!   the engine:   A A A A A A│B B B B B B│A A A …        a turn ends after N instructions
+//!   the caches:   A B A B A B A B A B A B│A …            a round
+//! ```
+//!
+//! Two things keep their order. A thread that has waited, or has just begun, begins a new round: it
+//! may depend on all that came before. And instructions that compare or exchange in one step, as
+//! locks are taken, stay in the order in which they ran on each address: a thread stops at such an
+//! instruction until the turns before have made all of theirs there. So threads that take a lock in
+//! turn are in its section in turn. **Leaves out** flags that are written and read by plain
+//! instructions: a thread may read such a flag before the block that writes it is simulated.
+
+use crate::ask::{of_tag, LOCK};
+use event::{Record, RecordKind};
+use instrument::TurnStart;
+
+/// A turn whose records are kept.
+struct Turn {
+    thread: u32,
+    records: Vec<Record>,
+    /// The first record that was not simulated.
+    at: usize,
+    /// Addresses that it compares or exchanges, and how often it has not yet.
+    locks: Vec<(u64, u32)>,
+}
+
+/// References that a thread makes in a step: about as many as a basic block has.
+pub(crate) const STEP: usize = 2;
+
+/// Why a simulation of a thread's records may stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// It has made a step.
+    Step,
+    /// The thread compares or exchanges at this address.
+    Lock(u64),
+}
+
+/// Whether a thread goes on at a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    GoesOn,
+    Stops,
+}
+
+/// Simulates records of a thread from an index on, and asks at each pause whether it goes on.
+/// Returns the index of the first record that was not simulated.
+pub(crate) trait Simulates {
+    fn simulate(
+        &mut self,
+        thread: u32,
+        records: &[Record],
+        from: usize,
+        asks: &mut impl FnMut(Pause) -> Answer,
+    ) -> usize;
+}
+
+/// The round that is being collected.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    turns: Vec<Turn>,
+    /// Buffers of former turns.
+    spare: Vec<Vec<Record>>,
+}
+
+impl Rounds {
+    /// The turn of a thread begins.
+    pub(crate) fn turn(&mut self, thread: u32, start: TurnStart, caches: &mut impl Simulates) {
+        let again = self.turns.iter().any(|turn| turn.thread == thread);
+        if start == TurnStart::Waited || again {
+            self.end(caches);
+        }
+        let records = self.spare.pop().unwrap_or_default();
+        self.turns.push(Turn { thread, records, at: 0, locks: Vec::new() });
+    }
+
+    /// Takes records of a thread: of the last turn, or of a thread without turns.
+    pub(crate) fn records(&mut self, thread: u32, records: &[Record], caches: &mut impl Simulates) {
+        match self.turns.last_mut() {
+            Some(turn) if turn.thread == thread => turn.take(records),
+            _ => {
+                self.end(caches);
+                caches.simulate(thread, records, 0, &mut |_| Answer::GoesOn);
+            }
+        }
+    }
+
+    /// Simulates the round.
+    pub(crate) fn end(&mut self, caches: &mut impl Simulates) {
+        if let [alone] = &mut self.turns[..] {
+            caches.simulate(alone.thread, &alone.records, 0, &mut |_| Answer::GoesOn);
+        } else {
+            self.in_steps(caches);
+        }
+        for mut turn in self.turns.drain(..) {
+            turn.records.clear();
+            self.spare.push(turn.records);
+        }
+    }
+
+    /// Lets each turn make a step, until all are through. The first turn never waits, so each
+    /// pass makes progress.
+    fn in_steps(&mut self, caches: &mut impl Simulates) {
+        let mut first = 0;
+        while first < self.turns.len() {
+            for turn in first..self.turns.len() {
+                self.step(turn, caches);
+            }
+            while self.turns.get(first).is_some_and(Turn::is_over) {
+                first += 1;
+            }
+        }
+    }
+
+    /// Lets one turn make a step, or the part of it before a lock that it has to wait for.
+    fn step(&mut self, turn: usize, caches: &mut impl Simulates) {
+        let (before, rest) = self.turns.split_at_mut(turn);
+        let Turn { thread, records, at, locks } = &mut rest[0];
+        if *at == records.len() {
+            return;
+        }
+        *at = caches.simulate(*thread, records, *at, &mut |pause| match pause {
+            Pause::Step => Answer::Stops,
+            Pause::Lock(address) if before.iter().any(|other| other.has_left(address)) => Answer::Stops,
+            Pause::Lock(address) => {
+                locks.iter_mut().filter(|lock| lock.0 == address).for_each(|lock| lock.1 -= 1);
+                Answer::GoesOn
+            }
+        });
+    }
+}
+
+impl Turn {
+    fn take(&mut self, records: &[Record]) {
+        const TOOL: u8 = RecordKind::Tool as u8;
+        for record in records.iter().filter(|record| record.what as u8 >> 4 == TOOL) {
+            if of_tag(record.extra).0 == LOCK {
+                match self.locks.iter_mut().find(|lock| lock.0 == record.address) {
+                    Some(lock) => lock.1 += 1,
+                    None => self.locks.push((record.address, 1)),
+                }
+            }
+        }
+        self.records.extend_from_slice(records);
+    }
+
+    fn is_over(&self) -> bool {
+        self.at == self.records.len()
+    }
+
+    /// Whether the turn has yet to compare or exchange at an address.
+    fn has_left(&self, address: u64) -> bool {
+        self.locks.iter().any(|lock| *lock == (address, lock.1) && lock.1 > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes which thread makes which reference; each one is a step.
+    #[derive(Default)]
+    struct Order(Vec<(u32, usize)>);
+
+    impl Simulates for Order {
+        fn simulate(
+            &mut self,
+            thread: u32,
+            records: &[Record],
+            from: usize,
+            asks: &mut impl FnMut(Pause) -> Answer,
+        ) -> usize {
+            for (at, record) in records.iter().enumerate().skip(from) {
+                let is_lock = record.code().kind() == RecordKind::Tool;
+                if is_lock && asks(Pause::Lock(record.address)) == Answer::Stops {
+                    return at;
+                }
+                if !is_lock {
+                    self.0.push((thread, record.site()));
+                    if asks(Pause::Step) == Answer::Stops {
+                        return at + 1;
+                    }
+                }
+            }
+            records.len()
+        }
+    }
+
+    fn loads(numbers: std::ops::Range<u32>) -> Vec<Record> {
+        numbers.map(|number| Record::new(RecordKind::Load, 8, number, 0).unwrap()).collect()
+    }
+
+    fn lock(address: u64) -> Record {
+        Record { address, what: (RecordKind::Tool as u32) << 4, extra: LOCK }
+    }
+
+    fn order(turns: &[(u32, TurnStart, Vec<Record>)]) -> Vec<(u32, usize)> {
+        let (mut rounds, mut order) = (Rounds::default(), Order::default());
+        for (thread, start, records) in turns {
+            rounds.turn(*thread, *start, &mut order);
+            records.chunks(2).for_each(|part| rounds.records(*thread, part, &mut order));
+        }
+        rounds.end(&mut order);
+        order.0
+    }
+
+    use TurnStart::{GoesOn, Waited};
+
+    #[test]
+    fn turns_of_a_round_run_step_by_step() {
+        let turns = [(1, Waited, loads(0..3)), (2, GoesOn, loads(0..2)), (1, GoesOn, loads(3..4))];
+        assert_eq!(order(&turns), [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (1, 3)]);
+    }
+
+    #[test]
+    fn a_thread_that_waited_comes_behind_all_before() {
+        let turns = [(1, Waited, loads(0..2)), (2, Waited, loads(0..2)), (1, GoesOn, loads(2..3))];
+        assert_eq!(order(&turns), [(1, 0), (1, 1), (2, 0), (1, 2), (2, 1)]);
+    }
+
+    #[test]
+    fn locks_are_taken_in_the_order_in_which_they_were() {
+        let locking = |address| [loads(0..2), vec![lock(address)], loads(2..3)].concat();
+        let behind = |address| [loads(0..1), vec![lock(address)], loads(1..3)].concat();
+        let same = [(1, Waited, locking(8)), (2, GoesOn, behind(8))];
+        assert_eq!(order(&same), [(1, 0), (2, 0), (1, 1), (1, 2), (2, 1), (2, 2)]);
+        let other = [(1, Waited, locking(8)), (2, GoesOn, behind(9))];
+        assert_eq!(order(&other), [(1, 0), (2, 0), (1, 1), (2, 1), (1, 2), (2, 2)]);
+        // The first turn takes the lock twice, so the second one waits for both.
+        let twice = [(1, Waited, [locking(8), locking(8)].concat()), (2, GoesOn, behind(8))];
+        let first = order(&twice).iter().position(|&made| made == (2, 1));
+        assert_eq!(first, Some(7), "behind all six references of the first turn");
+    }
+
+    #[test]
+    fn records_of_a_thread_without_a_turn_end_the_round() {
+        let (mut rounds, mut order) = (Rounds::default(), Order::default());
+        rounds.turn(1, Waited, &mut order);
+        rounds.records(1, &loads(0..2), &mut order);
+        rounds.records(7, &loads(0..1), &mut order);
+        assert_eq!(order.0, [(1, 0), (1, 1), (7, 0)]);
+    }
+}

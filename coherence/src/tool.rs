@@ -1,0 +1,298 @@
+//! The tool: feeds the caches with what the engine records, and notes what lies in lines that are
+//! shared.
+
+use crate::ask::{of_tag, Asker, ATOMIC, LOCK};
+use crate::caches::{Access, CoherentCaches, PrivateLevels};
+use crate::counts::Results;
+use crate::objects::{Allocating, HeapBlock, Objects};
+use crate::rounds::{Answer, Pause, Rounds, Simulates, STEP};
+use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream, SIZES};
+use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
+use instrument::{ComplexCounts, TurnStart};
+
+/// The core of a thread that has none.
+const NO_CORE: usize = usize::MAX;
+
+/// What plain records do: bytes and access by the low byte of their `what`; no bytes for records of
+/// another kind.
+const PLAIN: [(u32, Access); 256] = {
+    let mut all = [(0, Access::Load); 256];
+    let mut size = 0;
+    while size < SIZES.len() {
+        all[(RecordKind::Load as usize) << 4 | size] = (SIZES[size], Access::Load);
+        all[(RecordKind::Store as usize) << 4 | size] = (SIZES[size], Access::Store);
+        all[(RecordKind::Modify as usize) << 4 | size] = (SIZES[size], Access::Modify);
+        size += 1;
+    }
+    all
+};
+
+/// The results of a run.
+#[derive(Clone, Debug, Default)]
+pub struct CoherenceProfile {
+    /// What was counted.
+    pub results: Results,
+    /// For each shared line, the blocks of the heap that lay in it when it was first shared.
+    pub blocks: Vec<Vec<HeapBlock>>,
+    /// For each core, the threads that ran on it.
+    pub threads: Vec<Vec<u32>>,
+    /// Records that could not be read.
+    pub damaged: u64,
+}
+
+/// The tool that simulates coherent caches.
+pub struct CoherenceTool {
+    simulation: Option<Simulation>,
+    rounds: Rounds,
+    is_started: bool,
+    profile: Option<CoherenceProfile>,
+}
+
+/// The caches, and what feeds them.
+struct Simulation {
+    caches: CoherentCaches,
+    objects: Objects,
+    blocks: Vec<Vec<HeapBlock>>,
+    line_bytes: u64,
+    threads: Vec<Thread>,
+    /// The core of each thread by its number; [`NO_CORE`] of one that has none.
+    numbers: Vec<usize>,
+    /// The threads of each core.
+    cores: Vec<Vec<u32>>,
+    /// Cores whose thread has ended.
+    free: Vec<usize>,
+    layout: StateLayout,
+    /// The number in the run of the image's first site.
+    first_site: u32,
+    damaged: u64,
+}
+
+/// A thread.
+#[derive(Default)]
+struct Thread {
+    groups: Groups,
+    allocating: Allocating,
+    /// The next reference reads and writes in one step.
+    is_atomic: bool,
+}
+
+impl CoherenceTool {
+    /// A tool with empty caches.
+    pub fn new(levels: PrivateLevels) -> CoherenceTool {
+        let simulation = Simulation {
+            caches: CoherentCaches::new(levels),
+            objects: Objects::default(),
+            blocks: Vec::new(),
+            line_bytes: levels.first.line_bytes.into(),
+            threads: Vec::new(),
+            numbers: Vec::new(),
+            cores: Vec::new(),
+            free: Vec::new(),
+            layout: StateLayout::default(),
+            first_site: 0,
+            damaged: 0,
+        };
+        let (simulation, rounds) = (Some(simulation), Rounds::default());
+        CoherenceTool { simulation, rounds, is_started: false, profile: None }
+    }
+
+    /// The results, if the program has run.
+    pub fn into_profile(self) -> Option<CoherenceProfile> {
+        self.profile
+    }
+}
+
+impl Tool for CoherenceTool {
+    fn stream(&self) -> Stream {
+        Stream::References
+    }
+
+    fn sums(&self) -> Sums {
+        Sums::Instructions
+    }
+
+    fn complex_counts(&self) -> ComplexCounts {
+        ComplexCounts::ByEngine
+    }
+
+    fn instrumenter(&mut self) -> Instrumenter {
+        let mut asker = Asker::default();
+        Box::new(move |block, requests| asker.ask(block, requests))
+    }
+
+    fn start(&mut self, _program: &Program) {
+        let executes = std::mem::replace(&mut self.is_started, true);
+        let Some(simulation) = self.simulation.as_mut().filter(|_| executes) else { return };
+        self.rounds.end(simulation);
+        simulation.executes();
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) {
+        let Some(simulation) = &mut self.simulation else { return };
+        simulation.first_site = batch.first_site() as u32;
+        self.rounds.records(batch.thread(), batch.raw(), simulation);
+    }
+
+    fn turn(&mut self, thread: u32, start: TurnStart) {
+        if let Some(simulation) = &mut self.simulation {
+            self.rounds.turn(thread, start, simulation);
+        }
+    }
+
+    fn thread_ended(&mut self, thread: u32) {
+        if let Some(simulation) = &mut self.simulation {
+            self.rounds.end(simulation);
+            simulation.thread_ended(thread);
+        }
+    }
+
+    fn finish(&mut self, _summary: &Summary<'_>) -> std::io::Result<Report> {
+        let Some(mut simulation) = self.simulation.take() else { return Ok(Report::default()) };
+        self.rounds.end(&mut simulation);
+        let Simulation { caches, blocks, cores, damaged, .. } = simulation;
+        let results = caches.finish();
+        let report = Report::totals([
+            ("false sharing misses", results.total.false_sharing),
+            ("true sharing misses", results.total.true_sharing),
+        ]);
+        self.profile = Some(CoherenceProfile { results, blocks, threads: cores, damaged });
+        Ok(report)
+    }
+}
+
+impl Simulation {
+    /// The program executes another one, which has other memory.
+    fn executes(&mut self) {
+        self.caches.forget();
+        self.objects.clear();
+        (0..self.numbers.len() as u32).for_each(|thread| self.thread_ended(thread));
+    }
+
+    /// Frees the core of a thread that has ended.
+    fn thread_ended(&mut self, thread: u32) {
+        let ended = self.numbers.get_mut(thread as usize).map(|core| std::mem::replace(core, NO_CORE));
+        self.free.extend(ended.filter(|&core| core != NO_CORE));
+    }
+
+    /// The index of a thread, which is its core: a thread that begins takes the lowest free one.
+    #[inline(always)]
+    fn core_of(&mut self, thread: u32) -> usize {
+        match self.numbers.get(thread as usize) {
+            Some(&core) if core != NO_CORE => core,
+            _ => self.begins(thread),
+        }
+    }
+
+    #[cold]
+    fn begins(&mut self, thread: u32) -> usize {
+        let lowest = self.free.iter().enumerate().min_by_key(|free| free.1).map(|free| free.0);
+        let core = lowest.map_or(self.cores.len(), |index| self.free.swap_remove(index));
+        if core == self.cores.len() {
+            self.cores.push(Vec::new());
+            self.threads.push(Thread::default());
+        }
+        self.threads[core] = Thread::default();
+        self.cores[core].push(thread);
+        if self.numbers.len() <= thread as usize {
+            self.numbers.resize(thread as usize + 1, NO_CORE);
+        }
+        self.numbers[thread as usize] = core;
+        core
+    }
+
+    #[inline(always)]
+    fn access(&mut self, core: usize, address: u64, size_bytes: u32, access: Access, site: u32) {
+        self.caches.access(core, address, size_bytes, access, site + self.first_site);
+        if self.caches.met().0 > self.blocks.len() {
+            self.note_blocks();
+        }
+    }
+
+    /// Notes the blocks that lie in lines that are shared now.
+    #[cold]
+    fn note_blocks(&mut self) {
+        for shared in self.blocks.len()..self.caches.met().0 {
+            let address = self.caches.address(shared);
+            self.blocks.push(self.objects.between(address, address + self.line_bytes).collect());
+        }
+    }
+
+    /// Makes the references of a complex one. Neighbouring bytes of one line that are read, or
+    /// written, one after the other are one reference.
+    fn complex(&mut self, core: usize, site: u32, complex: &Complex) {
+        let mut open: [Option<(u64, u64, Access)>; 2] = [None; 2];
+        let (layout, line_bytes) = (self.layout, self.line_bytes);
+        complex.references(&layout, |address, size_bytes, kind| {
+            let (column, access) = match kind {
+                event::Access::Load => (0, Access::Load),
+                event::Access::Store => (1, Access::Store),
+                event::Access::Prefetch => return,
+            };
+            let end = address.saturating_add(size_bytes.into());
+            if let Some((start, until, _)) = &mut open[column] {
+                if *until == address && (end - 1) / line_bytes == *start / line_bytes {
+                    *until = end;
+                    return;
+                }
+            }
+            let done = open[column].replace((address, end, access));
+            if let Some((start, until, access)) = done {
+                self.access(core, start, (until - start) as u32, access, site);
+            }
+        });
+        for (start, until, access) in open.into_iter().flatten() {
+            self.access(core, start, (until - start) as u32, access, site);
+        }
+    }
+}
+
+impl Simulates for Simulation {
+    fn simulate(
+        &mut self,
+        number: u32,
+        records: &[Record],
+        from: usize,
+        asks: &mut impl FnMut(Pause) -> Answer,
+    ) -> usize {
+        let core = self.core_of(number);
+        let (mut at, mut made) = (from, 0);
+        while let Some(record) = records.get(at) {
+            let (size_bytes, access) = PLAIN[usize::from(record.what as u8)];
+            if size_bytes > 0 {
+                let is_atomic = access == Access::Modify && std::mem::take(&mut self.threads[core].is_atomic);
+                let access = if is_atomic { Access::Atomic } else { access };
+                self.access(core, record.address, size_bytes, access, record.what >> 8);
+                at += 1;
+                made += 1;
+                if made == STEP {
+                    if asks(Pause::Step) == Answer::Stops {
+                        break;
+                    }
+                    made = 0;
+                }
+                continue;
+            }
+            match record.code().kind() {
+                RecordKind::Tool => match of_tag(record.extra).0 {
+                    LOCK if asks(Pause::Lock(record.address)) == Answer::Stops => break,
+                    ATOMIC | LOCK => self.threads[core].is_atomic = true,
+                    _ => {
+                        let place = (&records[..at], self.first_site);
+                        self.objects.event(&mut self.threads[core].allocating, record, place);
+                    }
+                },
+                RecordKind::Complex | RecordKind::Payload => match self.threads[core].groups.push(record) {
+                    Step::Whole(site, complex) => self.complex(core, site as u32, &complex),
+                    Step::Damaged(_) | Step::DamagedBefore(_) => self.damaged += 1,
+                    Step::Plain | Step::Part => {}
+                },
+                _ => {}
+            }
+            at += 1;
+        }
+        if at == records.len() {
+            self.threads[core].allocating.reads_on(records);
+        }
+        at
+    }
+}
