@@ -99,6 +99,12 @@ impl LiveBlocks {
         self.large.iter().copied().find(|&number| self.holds(number, address))
     }
 
+    /// The block with this number, to read.
+    #[inline(always)]
+    pub(crate) fn get(&self, number: u32) -> &Block {
+        &self.blocks[number as usize]
+    }
+
     /// The block with this number.
     #[inline(always)]
     pub(crate) fn block(&mut self, number: u32) -> &mut Block {

@@ -11,6 +11,7 @@ mod heap;
 pub mod help;
 mod libraries;
 mod machine_options;
+mod objects;
 mod refusal;
 mod running;
 mod shape;
@@ -25,6 +26,7 @@ pub use libraries::{
     Lookups, Matches, Study, Tile, TileLoop,
 };
 pub use machine_options::MachineOptions;
+pub use objects::ObjectOptions;
 pub use refusal::refusal;
 pub use running::RunningProgram;
 use serde::Serialize;
@@ -153,6 +155,9 @@ pub struct Cache {
     /// json; the html page always has them)
     #[arg(long)]
     pub curves: bool,
+    /// Options for rows of data.
+    #[command(flatten)]
+    pub objects: ObjectOptions,
     /// The options of every command that runs a program.
     #[command(flatten)]
     pub run: Run,
@@ -461,6 +466,20 @@ pub enum By {
     Line,
     /// A thread; under `cache` each has its own private levels
     Thread,
+    /// Under `cache`: what lies at the addresses that missed: blocks of a place of allocation, a
+    /// variable, frames of a function, code of a file
+    Object,
+    /// Under `cache`: the type of such an object, as far as debug information tells it
+    Type,
+    /// Under `cache`: the field of such a type
+    Field,
+}
+
+impl By {
+    /// Whether its rows are data and not code.
+    pub fn is_data(self) -> bool {
+        matches!(self, By::Object | By::Type | By::Field)
+    }
 }
 
 /// How a repeated string instruction counts.

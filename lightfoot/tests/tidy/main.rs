@@ -55,7 +55,8 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
             "simulate",
         ],
     ),
-    ("lightfoot", 4, &["*"]),
+    ("objects", 4, &["event", "heap", "instrument", "simulate", "symbol"]),
+    ("lightfoot", 5, &["*"]),
 ];
 
 /// Files that may hold unsafe code, one per line; a listed file without any is to be taken off the
