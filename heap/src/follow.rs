@@ -86,12 +86,6 @@ impl Blocks {
         self.heap.sites.stack(site).iter().filter_map(call).collect()
     }
 
-    /// The address of the call with this number.
-    pub fn call_address(&self, call: u32) -> Option<u64> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.calls.get(call as usize).map(|call| call.address)
-    }
-
     /// The program executes another one: all memory is gone.
     pub fn executes(&mut self) {
         self.heap.executes();

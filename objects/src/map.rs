@@ -21,15 +21,17 @@ use instrument::Module;
 use std::sync::mpsc::{channel, Receiver};
 
 /// The identity of an object while the program runs. Objects of one site of allocation are one;
-/// parts of stacks are named by an address of code of the function whose frame they are.
+/// parts of stacks are named by a call, or an address of code, of the function whose frame they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKey {
     /// Blocks of the place of allocation with this number.
     Blocks(u32),
     /// The variable, or section of data, with this number.
     Variable(u32),
-    /// Frames of the function with code at this address.
-    Frame(u64),
+    /// Frames of the function that makes the call with this number.
+    Call(u32),
+    /// Frames of the function with code at this address, which makes no call.
+    Running(u64),
     /// Code of the page with this number.
     Code(u64),
     /// Memory that allocating functions use beside blocks: headers, free blocks.
@@ -104,20 +106,19 @@ impl ObjectMap {
 
     /// What lies at an address that is in no block.
     fn beside_blocks(&self, calls: &CallStack, address: u64, ip: impl FnOnce() -> u64) -> Place {
+        let nowhere = |key| Place { key, start: 0, size_bytes: 0 };
+        // Most of it is the stack, which a comparison tells.
+        match calls.frame(address) {
+            Some(StackFrame::Of(call)) => return nowhere(ObjectKey::Call(call)),
+            Some(StackFrame::Running) => return nowhere(ObjectKey::Running(ip())),
+            None => {}
+        }
         if let Some(number) = self.globals.find(address) {
             let range = &self.globals.all[number as usize].range;
             let key = ObjectKey::Variable(number);
             return Place { key, start: range.start, size_bytes: range.end - range.start };
         }
-        let key = match calls.frame(address) {
-            Some(StackFrame::Of(call)) => {
-                self.blocks.call_address(call).map_or(ObjectKey::Unknown, ObjectKey::Frame)
-            }
-            Some(StackFrame::Running) => ObjectKey::Frame(ip()),
-            None if calls.is_allocating() => ObjectKey::Allocator,
-            None => ObjectKey::Unknown,
-        };
-        Place { key, start: 0, size_bytes: 0 }
+        nowhere(if calls.is_allocating() { ObjectKey::Allocator } else { ObjectKey::Unknown })
     }
 
     /// The calls that led to a place of allocation, the innermost first: each with the module in

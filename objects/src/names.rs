@@ -213,7 +213,11 @@ impl Naming<'_> {
         match key {
             ObjectKey::Blocks(site) => self.blocks(site),
             ObjectKey::Variable(number) => self.variable(number),
-            ObjectKey::Frame(address) => self.frame(address),
+            ObjectKey::Call(call) => {
+                let address = self.heap.calls.get(call as usize).map(|call| call.address);
+                self.frame(address.unwrap_or(0))
+            }
+            ObjectKey::Running(address) => self.frame(address),
             ObjectKey::Code(page) => self.code(page << 12),
             ObjectKey::Allocator => {
                 Object { kind: ObjectKind::Allocator, name: "beside blocks".into(), ..Object::default() }
@@ -230,8 +234,13 @@ impl Naming<'_> {
             stack.extend(from..to);
         }
         above_start(&mut stack, &self.frames);
-        let name = stack.iter().map(|&frame| self.frames[frame].text());
-        let name = name.into_iter().next().unwrap_or_else(|| "before the first call".into());
+        // Of functions of libraries the one that calls them is named.
+        let is_own = |frame: &&usize| {
+            let function = self.frames[**frame].function.trim_start_matches('<');
+            !LIBRARIES.iter().any(|start| function.starts_with(start))
+        };
+        let named = stack.iter().find(is_own).or(stack.first());
+        let name = named.map_or_else(|| "before the first call".into(), |&frame| self.frames[frame].text());
         Object {
             kind: ObjectKind::Heap,
             name,
@@ -316,6 +325,10 @@ impl Naming<'_> {
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
+
+/// How names of functions begin that stand between a program and its allocator.
+const LIBRARIES: &[&str] =
+    &["std::", "__gnu_cxx::", "alloc::", "core::", "hashbrown::", "operator new", "__rust", "__rdl", "__rg_"];
 
 /// Functions that only lead to the program's own.
 const STARTS: &[&str] =

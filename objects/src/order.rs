@@ -142,7 +142,10 @@ fn members(layout: &TypeLayout, visits: &[Visits]) -> Option<Vec<Member>> {
         let weight = visits.iter().filter(|visit| visit.fields >> number & 1 == 1);
         let weight: u64 = weight.map(|visit| visit.count).sum();
         if last != Some(field.member) {
-            let name = field.name.split('.').next().unwrap_or(&field.name).to_owned();
+            let name = match field.holds_bits {
+                true => field.name.clone(),
+                false => field.name.split('.').next().unwrap_or(&field.name).to_owned(),
+            };
             let (offset, fields) = (field.offset, Vec::new());
             let is_fixed = field.is_fixed;
             members.push(Member { name, offset, size_bytes: 0, align_bytes: 1, is_fixed, fields, weight: 0 });

@@ -2,7 +2,7 @@
 
 use crate::map::ObjectKey;
 use simulate::{LocatedMiss, MissSide, Misses, Totals, CACHES_MAX, TLBS_MAX};
-use symbol::ByNumber;
+use std::collections::HashMap;
 
 /// Misses of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,40 +58,47 @@ fn of_side(misses: &mut Misses, side: MissSide) -> &mut u64 {
 /// Sums by key.
 #[derive(Default)]
 pub(crate) struct Tally {
-    numbers: ByNumber<u64, u32>,
+    /// Numbers of objects by places of allocation, variables and calls, plus one; 0 is none yet.
+    sites: Vec<u32>,
+    variables: Vec<u32>,
+    calls: Vec<u32>,
+    /// Numbers of all others.
+    others: HashMap<ObjectKey, u32>,
     keys: Vec<ObjectKey>,
     misses: Vec<ObjectMisses>,
-    /// The key that was looked up last.
-    last: Option<(ObjectKey, u32)>,
-}
-
-/// A key as a number; addresses of programs have 47 bits.
-fn word(key: ObjectKey) -> u64 {
-    let (kind, value) = match key {
-        ObjectKey::Blocks(site) => (1, site.into()),
-        ObjectKey::Variable(number) => (2, number.into()),
-        ObjectKey::Frame(address) => (3, address),
-        ObjectKey::Code(page) => (4, page),
-        ObjectKey::Allocator => (5, 0),
-        ObjectKey::Unknown => (6, 0),
-    };
-    (kind << 56) ^ value
 }
 
 impl Tally {
     /// The number of an object.
     #[inline]
     pub(crate) fn number(&mut self, key: ObjectKey) -> u32 {
-        if let Some((_, number)) = self.last.filter(|last| last.0 == key) {
-            return number;
+        let (table, index) = match key {
+            ObjectKey::Blocks(site) => (&mut self.sites, site),
+            ObjectKey::Variable(number) => (&mut self.variables, number),
+            ObjectKey::Call(call) => (&mut self.calls, call),
+            _ => {
+                let next = self.keys.len() as u32;
+                let number = *self.others.entry(key).or_insert(next);
+                return self.known(key, number);
+            }
+        };
+        if let Some(&number) = table.get(index as usize).filter(|&&number| number > 0) {
+            return number - 1;
         }
-        let next = self.keys.len() as u32;
-        let number = *self.numbers.entry(word(key)).or_insert(next);
-        if number == next {
+        let number = self.keys.len() as u32;
+        if table.len() <= index as usize {
+            table.resize((index as usize + 1).next_power_of_two(), 0);
+        }
+        table[index as usize] = number + 1;
+        self.known(key, number)
+    }
+
+    /// Makes room for an object that may be new.
+    fn known(&mut self, key: ObjectKey, number: u32) -> u32 {
+        if number as usize == self.keys.len() {
             self.keys.push(key);
             self.misses.push(ObjectMisses::default());
         }
-        self.last = Some((key, number));
         number
     }
 

@@ -33,6 +33,8 @@ pub(crate) struct Entry {
     pub(crate) size_bytes: Option<u64>,
     /// Of a member its offset.
     pub(crate) member_offset: Option<u64>,
+    /// Of a member of bits, its first bit and how many it has.
+    pub(crate) bits: Option<(u64, u64)>,
     /// Of a subrange the number of elements.
     pub(crate) count: Option<u64>,
     pub(crate) is_declaration: bool,
@@ -273,7 +275,7 @@ fn read_entry(
         }
     }
     let bound = || number(gimli::DW_AT_upper_bound).and_then(|bound| bound.checked_add(1));
-    let bits = || number(gimli::DW_AT_data_bit_offset).map(|bits| bits / 8);
+    let first_bit = number(gimli::DW_AT_data_bit_offset);
     Entry {
         offset: start + entry.offset().0,
         tag: entry.tag(),
@@ -283,7 +285,8 @@ fn read_entry(
         of: reference(gimli::DW_AT_type),
         origin: reference(gimli::DW_AT_abstract_origin).or_else(|| reference(gimli::DW_AT_specification)),
         size_bytes: number(gimli::DW_AT_byte_size),
-        member_offset: number(gimli::DW_AT_data_member_location).or_else(bits),
+        member_offset: number(gimli::DW_AT_data_member_location).or(first_bit.map(|bit| bit / 8)),
+        bits: first_bit.zip(number(gimli::DW_AT_bit_size)),
         count: number(gimli::DW_AT_count).or_else(bound),
         is_declaration: value(gimli::DW_AT_declaration).is_some(),
         ranges,

@@ -1,7 +1,8 @@
 //! Types as their fields.
 //!
-//! Structures within structures are taken apart, arrays and unions stay one field. **Leaves out**
-//! bits of a byte: fields that share bytes are told apart by where they begin.
+//! Structures within structures are taken apart, arrays and unions stay one field. Members of bits
+//! that follow each other are one field, because one access reads and writes several of them.
+//! **Leaves out** bits by the terms of DWARF 3, which are fields of whole storage units.
 
 use super::entries::{DebugFile, Entry, EntryId};
 
@@ -33,6 +34,15 @@ pub struct Field {
     pub member: usize,
     /// Whether the language fixes its place: members of base classes, and what the compiler adds.
     pub is_fixed: bool,
+    /// Whether it is several members of bits, whose names it has.
+    pub holds_bits: bool,
+}
+
+impl Field {
+    /// Where it ends.
+    fn end(&self) -> u64 {
+        self.offset + self.size_bytes
+    }
 }
 
 impl TypeLayout {
@@ -251,6 +261,30 @@ impl DebugFile {
                 let around = Around { name: &name, base: offset, depth, member: Some((number, is_fixed)) };
                 self.fields(of, &around, fields);
             }
+            if let Some((first, count)) = member.bits {
+                let (start, end) = (around.base + first / 8, around.base + (first + count).div_ceil(8));
+                if let Some(field) =
+                    fields.last_mut().filter(|field| field.holds_bits && start <= field.end())
+                {
+                    field.size_bytes = end.max(field.end()) - field.offset;
+                    field.name = format!("{}, {name}", field.name);
+                    continue;
+                }
+                let (type_name, align_bytes) = ("bits".into(), self.align_of(of, 0));
+                let (offset, size_bytes, member) = (start, end - start, number);
+                let holds_bits = true;
+                fields.push(Field {
+                    name,
+                    type_name,
+                    offset,
+                    size_bytes,
+                    align_bytes,
+                    member,
+                    is_fixed,
+                    holds_bits,
+                });
+                continue;
+            }
             // A base class without members, and an array at the end, have no bytes.
             let size_bytes = self.size_of(of).unwrap_or(0);
             if fields.len() == before && fields.len() < FIELDS_MAX && size_bytes > 0 && !is_base {
@@ -264,6 +298,7 @@ impl DebugFile {
                     align_bytes,
                     member: number,
                     is_fixed,
+                    holds_bits: false,
                 });
             }
         }

@@ -28,14 +28,15 @@ impl Objects {
         let cells = Cells::new(&self.objects, |row| &row.misses, &OF_OBJECTS);
         let mut out = format!("\n{}\n", page.bold(&format!("{:>7}{}  object", "share", cells.heading)));
         let whole: u64 = self.objects.iter().map(ObjectRow::weight).sum();
-        let room = page.width.max(80).saturating_sub(9 + cells.width).max(20);
-        for (row, cells) in self.objects.iter().zip(&cells.lines).take(rows) {
-            let title = middle_cut(&printable(&row.title()), room);
-            out += &format!("{:>7}{cells}  {title}\n", percent(row.weight(), whole));
-            for &frame in row.stack.iter().skip(1).take(FRAMES) {
-                let caller = printable(&self.frames[frame].text());
-                let caller = middle_cut(&caller, page.width.max(80).saturating_sub(14));
-                out += &format!("          from {caller}\n");
+        for (row, numbers) in self.objects.iter().zip(&cells.lines).take(rows) {
+            let numbers = format!("{:>7}{numbers}", percent(row.weight(), whole));
+            out += &named(&numbers, &row.title(), page);
+            // Functions of libraries stand before the one that names the row.
+            let texts: Vec<String> = row.stack.iter().map(|&frame| self.frames[frame].text()).collect();
+            let own = texts.iter().position(|text| *text == row.name).map_or(0, |at| at + 1);
+            for caller in texts.iter().skip(own).take(FRAMES) {
+                let caller = middle_cut(&printable(caller), width(page).saturating_sub(INDENT + 5));
+                out += &format!("{:INDENT$}from {caller}\n", "");
             }
         }
         let more = more(self.objects.len(), rows);
@@ -75,7 +76,6 @@ const OF_TYPES: [Value<Line>; 3] =
 /// A table of numbers, without columns that no row has.
 struct Cells {
     heading: String,
-    width: usize,
     lines: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ impl Cells {
         let heading = columns.iter().map(|(name, _)| format!("{name:>7}")).collect();
         let cell = |value: Option<u64>| format!("{:>7}", value.map_or("-".into(), brief));
         let line = |row: usize| columns.iter().map(|(_, values)| cell(values[row])).collect();
-        Cells { heading, width: 7 * columns.len(), lines: (0..rows.len()).map(line).collect() }
+        Cells { heading, lines: (0..rows.len()).map(line).collect() }
     }
 }
 
@@ -102,13 +102,29 @@ fn lines(all: &[Line], label: &str, rows: usize, page: &Page) -> String {
     let cells = Cells::new(all, |line| &line.misses, &OF_TYPES);
     let mut out = format!("\n{}\n", page.bold(&format!("{:>7}{}  {label}", "share", cells.heading)));
     let whole: u64 = all.iter().map(Line::weight).sum();
-    let room = page.width.max(80).saturating_sub(9 + cells.width).max(20);
-    for (line, cells) in all.iter().zip(&cells.lines).take(rows) {
-        let name = middle_cut(&printable(&line.name), room);
-        out += &format!("{:>7}{cells}  {name}\n", percent(line.weight(), whole));
+    for (line, numbers) in all.iter().zip(&cells.lines).take(rows) {
+        let numbers = format!("{:>7}{numbers}", percent(line.weight(), whole));
+        out += &named(&numbers, &line.name, page);
     }
     let more = more(all.len(), rows);
     out + &page.sentence("  ", &format!("({more}share: of first-level misses, L1I and L1D; size: bytes)"))
+}
+
+/// Columns before a name on a line of its own.
+const INDENT: usize = 10;
+
+fn width(page: &Page) -> usize {
+    page.width.max(80)
+}
+
+/// A row: its numbers, then its name, which stands on the next line where it is too long.
+fn named(numbers: &str, name: &str, page: &Page) -> String {
+    let name = printable(name);
+    let room = width(page).saturating_sub(numbers.chars().count() + 2);
+    match name.chars().count() <= room {
+        true => format!("{numbers}  {name}\n"),
+        false => format!("{numbers}\n{:INDENT$}{}\n", "", middle_cut(&name, width(page) - INDENT)),
+    }
 }
 
 /// How many rows are not shown.

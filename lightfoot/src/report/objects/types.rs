@@ -221,7 +221,8 @@ impl TypeRow {
 impl TypeRow {
     /// Loads and stores of its fields.
     fn accesses(&self) -> Option<u64> {
-        self.fields.iter().map(FieldRow::accesses).sum::<Option<u64>>().filter(|_| !self.fields.is_empty())
+        let fields = self.fields.iter().filter(|field| field.offset.is_some());
+        fields.map(FieldRow::accesses).sum::<Option<u64>>().filter(|_| !self.fields.is_empty())
     }
 }
 
@@ -230,7 +231,6 @@ impl FieldRow {
     pub(super) fn accesses(&self) -> Option<u64> {
         match (self.loads, self.stores) {
             (Some(loads), Some(stores)) => Some(loads + stores),
-            _ if self.offset.is_none() => Some(0),
             _ => None,
         }
     }
