@@ -7,6 +7,7 @@
 
 use crate::ask::{Asker, Known, SharedKnown};
 use crate::heap::Heap;
+pub use crate::live::WARMED;
 use crate::thread::{StackFrame, Thread};
 use crate::{Call, HeapProfile};
 use event::{Groups, Record};
@@ -74,6 +75,13 @@ impl Blocks {
     pub fn find(&self, address: u64) -> Option<Found> {
         let block = self.heap.live.get(self.heap.live.find(address)?);
         Some(Found { site: block.site, address: block.address, size_bytes: block.size_bytes })
+    }
+
+    /// Brings what [`Blocks::find`] will read for the first [`WARMED`] of these addresses into the
+    /// host's caches: worth it where many look-ups follow, because alone each waits for memory
+    /// twice.
+    pub fn warm(&self, addresses: impl Iterator<Item = u64>) {
+        std::hint::black_box(self.heap.live.warm(addresses));
     }
 
     /// The calls that led to a place of allocation, the innermost first.

@@ -37,7 +37,7 @@ mod tests;
 mod thread;
 mod word;
 
-pub use follow::{Blocks, CallStack, Found};
+pub use follow::{Blocks, CallStack, Found, WARMED};
 pub use sites::{Amount, Site};
 pub use thread::StackFrame;
 

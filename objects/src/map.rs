@@ -15,6 +15,7 @@
 
 use crate::globals::{variables, Globals, Variable};
 use event::Record;
+pub(crate) use heap::WARMED;
 use heap::{Blocks, CallStack, HeapProfile, StackFrame};
 use instrument::tool::Instrumenter;
 use instrument::Module;
@@ -92,6 +93,12 @@ impl ObjectMap {
     #[inline(always)]
     pub fn event(&mut self, calls: &mut CallStack, event: &Record) {
         self.blocks.event(calls, event);
+    }
+
+    /// Brings what [`ObjectMap::at`] will read for the first [`WARMED`] of these addresses into the
+    /// host's caches.
+    pub fn warm(&self, addresses: impl Iterator<Item = u64>) {
+        self.blocks.warm(addresses);
     }
 
     /// What lies at an address of data that code at address `ip` of a thread refers to.

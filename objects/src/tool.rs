@@ -16,7 +16,7 @@
 //! totals. **Leaves out** programs that the program starts, and levels that are not plain.
 
 use crate::fields::{Fields, Missed};
-use crate::map::{ObjectKey, ObjectMap, Place};
+use crate::map::{ObjectKey, ObjectMap, Place, WARMED};
 use crate::names::{name, Named};
 use crate::tally::Tally;
 use crate::uses::{AllUses, ThreadUses};
@@ -140,7 +140,7 @@ impl Counting<'_> {
         references: &[Record],
         groups: &mut Groups,
     ) {
-        let mut left = Left { caches: misses.caches(), pages: misses.pages() };
+        let mut left = Left { caches: misses.caches(), pages: misses.pages(), warmed: [0; 2] };
         let mut done = 0;
         let ends = events.iter().map(|(before, event)| (*before, Some(event)));
         for (before, event) in ends.chain([(references.len(), None)]) {
@@ -161,6 +161,7 @@ impl Counting<'_> {
     #[inline(always)]
     fn missed(&mut self, record: usize, left: &mut Left<'_>) {
         while let Some(miss) = next(&mut left.caches, record) {
+            warm(self.map, left.caches, &mut left.warmed[0]);
             let place = self.place(&miss);
             let number = self.tally.number(place.key);
             self.tally.of(number).missed_caches(&miss);
@@ -174,6 +175,7 @@ impl Counting<'_> {
             }
         }
         while let Some(miss) = next(&mut left.pages, record) {
+            warm(self.map, left.pages, &mut left.warmed[1]);
             let place = self.place(&miss);
             let number = self.tally.number(place.key);
             self.tally.of(number).missed_pages(&miss);
@@ -228,10 +230,21 @@ impl Counting<'_> {
     }
 }
 
-/// Misses of a batch that are not counted yet.
+/// Misses of a batch that are not counted yet, and how many of each are warmed.
 struct Left<'a> {
     caches: &'a [LocatedMiss],
     pages: &'a [LocatedMiss],
+    warmed: [usize; 2],
+}
+
+/// Warms the map for the next misses of a list, if none is warmed.
+#[inline(always)]
+fn warm(map: &ObjectMap, list: &[LocatedMiss], warmed: &mut usize) {
+    if *warmed == 0 {
+        *warmed = list.len().min(WARMED);
+        map.warm(list[..*warmed].iter().map(|miss| miss.address));
+    }
+    *warmed = warmed.saturating_sub(1);
 }
 
 /// The next miss of a record before this one.
