@@ -21,6 +21,7 @@ use heap::{Entries, Function};
 use instrument::tool::{opcode_name, BlockView, InstructionView, Register, Requests, Transfer, Value};
 use instrument::Module;
 use std::sync::Arc;
+use symbol::Listing;
 
 pub(crate) const ATOMIC: u32 = 0;
 pub(crate) const LOCK: u32 = 1;
@@ -92,7 +93,9 @@ impl Asker {
         if self.modules.get(self.last).is_none_or(|known| known.0 != *module) {
             let known = self.modules.iter().position(|known| known.0 == *module);
             self.last = known.unwrap_or_else(|| {
-                self.modules.push((module.clone(), Arc::new(Entries::of(module))));
+                let listing = Listing::of_symbols(&module.path);
+                let entries = listing.map_or_else(Entries::default, |it| Entries::of(module, &it));
+                self.modules.push((module.clone(), Arc::new(entries)));
                 self.modules.len() - 1
             });
         }

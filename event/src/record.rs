@@ -72,9 +72,9 @@ pub enum RecordKind {
     /// [`FetchFilter::FirstLevel`](crate::FetchFilter::FirstLevel).
     FetchPage = 9,
     /// The page of a data reference missed the first-level TLB that is kept where the program runs:
-    /// `address` is the page's first byte, `site` the reference's. `extra` is 1 where the reference
-    /// crosses into the next page, and that one missed too; else 0. Only in streams under
-    /// [`PageFilter::FirstLevel`](crate::PageFilter::FirstLevel).
+    /// `address` is the reference's first byte in the page, `site` the reference's. `extra` is 1
+    /// where the reference crosses into the next page, and that one missed too; else 0. Only in
+    /// streams under [`PageFilter::FirstLevel`](crate::PageFilter::FirstLevel).
     DataPage = 10,
 }
 

@@ -90,10 +90,9 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Reads the symbols of a module's file.
-    pub fn of(module: &Module) -> Entries {
+    /// Finds them among the symbols of the module's file.
+    pub fn of(module: &Module, listing: &Listing) -> Entries {
         let mut entries = Entries::default();
-        let Some(listing) = Listing::of_symbols(&module.path) else { return entries };
         for named in listing.names.iter().filter(|named| named.kind == Kind::Function) {
             let Some(function) = Function::of_symbol(&named.name) else { continue };
             let Some(start) = listing.mapped(module, named.address) else { continue };

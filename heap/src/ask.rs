@@ -7,6 +7,7 @@ use instrument::tool::{opcode_name, BlockView, InstructionView, Register, Reques
 use instrument::Module;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use symbol::Listing;
 
 /// The calls that have numbers, and whether any function allocates.
 #[derive(Debug, Default)]
@@ -28,11 +29,21 @@ pub(crate) struct Asker {
     last: usize,
     /// Numbers of calls by module and address.
     numbers: HashMap<(usize, u64), u32>,
+    /// Gets each module with its symbols.
+    on_module: Option<OnModule>,
 }
+
+/// Gets a module with its symbols.
+type OnModule = Box<dyn FnMut(&Module, &Listing)>;
 
 impl Asker {
     pub(crate) fn new(known: SharedKnown) -> Asker {
-        Asker { known, modules: Vec::new(), last: 0, numbers: HashMap::new() }
+        Asker { known, modules: Vec::new(), last: 0, numbers: HashMap::new(), on_module: None }
+    }
+
+    /// Passes each module on when it is met first, if it is a file with symbols.
+    pub(crate) fn with_modules(self, on_module: impl FnMut(&Module, &Listing) + 'static) -> Asker {
+        Asker { on_module: Some(Box::new(on_module)), ..self }
     }
 
     /// Asks for the events of a block.
@@ -72,7 +83,11 @@ impl Asker {
         if self.modules.get(self.last).is_none_or(|known| known.0 != *module) {
             let known = self.modules.iter().position(|known| known.0 == *module);
             self.last = known.unwrap_or_else(|| {
-                let entries = Entries::of(module);
+                let listing = Listing::of_symbols(&module.path);
+                let entries = listing.as_ref().map_or_else(Entries::default, |it| Entries::of(module, it));
+                if let (Some(listing), Some(on_module)) = (&listing, &mut self.on_module) {
+                    on_module(module, listing);
+                }
                 let mut shared = self.known.lock().unwrap_or_else(PoisonError::into_inner);
                 shared.has_allocator |= !entries.is_empty();
                 shared.modules.push(module.clone());

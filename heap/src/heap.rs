@@ -68,9 +68,9 @@ struct Unmatched {
 /// The heap.
 pub(crate) struct Heap {
     frames_max: usize,
-    live: LiveBlocks,
+    pub(crate) live: LiveBlocks,
     pub(crate) sites: Sites,
-    threads: HashMap<u32, (Thread, Groups)>,
+    pub(crate) threads: HashMap<u32, (Thread, Groups)>,
     /// Instructions of all threads.
     now: u64,
     layout: StateLayout,
@@ -159,7 +159,7 @@ impl Heap {
 
     /// Follows an event of a thread.
     #[inline(always)]
-    fn event(&mut self, thread: &mut Thread, tag: u32, value: u64) {
+    pub(crate) fn event(&mut self, thread: &mut Thread, tag: u32, value: u64) {
         let (kind, number) = word::of_tag(tag);
         match kind {
             word::CALL => thread.calls(value, number, Caller::Other),

@@ -28,6 +28,7 @@
 
 mod allocator;
 mod ask;
+mod follow;
 mod heap;
 mod live;
 mod sites;
@@ -37,9 +38,11 @@ mod thread;
 mod word;
 
 pub use allocator::{Entries, Function};
+pub use follow::{Blocks, CallStack, Found, WARMED};
 pub use sites::{Amount, Site};
+pub use thread::StackFrame;
 
-use ask::{Asker, Known, SharedKnown};
+use ask::{Asker, SharedKnown};
 use event::Stream;
 use heap::Heap;
 use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
@@ -131,20 +134,17 @@ impl Tool for HeapTool {
     }
 
     fn finish(&mut self, summary: &Summary<'_>) -> std::io::Result<Report> {
-        let Some(mut heap) = self.heap.take() else { return Ok(Report::default()) };
+        let Some(heap) = self.heap.take() else { return Ok(Report::default()) };
         let instructions = summary.outcome().profile.instructions_retired();
-        heap.ended(instructions);
-        let Known { calls, modules, has_allocator } =
-            std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
-        let (all, peak_at, lost) = (heap.sites.all.clone(), heap.sites.peak_at, heap.lost);
+        let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
+        let profile = follow::finish(heap, known, instructions);
+        let all = &profile.all;
         let report = Report::totals([
             ("bytes allocated", all.total.bytes),
             ("blocks allocated", all.total.blocks),
             ("bytes at the peak", all.most.bytes),
             ("bytes at the end", all.at_end.bytes),
         ]);
-        let sites = heap.sites.finish();
-        let profile = HeapProfile { all, sites, calls, modules, peak_at, instructions, lost, has_allocator };
         self.profile = Some(profile);
         Ok(report)
     }

@@ -39,6 +39,9 @@ pub(crate) struct Block {
     pub(crate) written_bytes: u64,
 }
 
+/// Addresses that are warmed at once.
+pub const WARMED: usize = 64;
+
 /// No counts of accesses by byte.
 pub(crate) const NO_COUNTS: u32 = u32::MAX;
 
@@ -88,6 +91,25 @@ impl LiveBlocks {
         }
     }
 
+    /// Brings what [`LiveBlocks::find`] will read for these addresses into the host's caches: reads
+    /// that wait for nothing but their own address go side by side. Returns what was read, so that
+    /// it is.
+    pub(crate) fn warm(&self, addresses: impl Iterator<Item = u64>) -> u64 {
+        let mut numbers = [0u32; WARMED];
+        let mut count = 0;
+        for (slot, address) in numbers.iter_mut().zip(addresses) {
+            let page = address >> PAGE_BITS;
+            let leaf = self.root.get((page >> LEAF_BITS) as usize).copied().unwrap_or(0);
+            let entry = self.leaves[leaf as usize + (page as usize & ((1 << LEAF_BITS) - 1))];
+            *slot = match entry & WHOLE {
+                0 => self.granules[entry as usize][(address >> GRANULE_BITS) as usize % GRANULES],
+                _ => entry & !WHOLE,
+            };
+            count += 1;
+        }
+        numbers[..count].iter().fold(0, |sum, &number| sum ^ self.blocks[number as usize].address)
+    }
+
     #[inline(always)]
     fn holds(&self, number: u32, address: u64) -> bool {
         let block = &self.blocks[number as usize];
@@ -97,6 +119,12 @@ impl LiveBlocks {
     #[inline(always)]
     fn find_large(&self, address: u64) -> Option<u32> {
         self.large.iter().copied().find(|&number| self.holds(number, address))
+    }
+
+    /// The block with this number, to read.
+    #[inline(always)]
+    pub(crate) fn get(&self, number: u32) -> &Block {
+        &self.blocks[number as usize]
     }
 
     /// The block with this number.

@@ -116,6 +116,11 @@ impl Sites {
         number
     }
 
+    /// The stack of a place.
+    pub(crate) fn stack(&self, site: u32) -> &[u32] {
+        self.running.get(site as usize).map_or(&[], |place| &place.site.stack)
+    }
+
     /// A block of a place begins to live; returns where its accesses are counted by byte.
     pub(crate) fn born(&mut self, site: u32, size_bytes: u64, now: u64) -> u32 {
         self.change(site);

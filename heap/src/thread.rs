@@ -6,6 +6,14 @@
 
 use crate::allocator::Function;
 
+/// Memory above the outermost call that belongs to the stack: arguments and environment.
+const ABOVE_BYTES: u64 = 256 << 10;
+/// The outermost function's frame has at most so many bytes.
+const FRAME_BYTES_MAX: u64 = 4096;
+/// Memory below the innermost call of all that belongs to the stack: frames of functions that call
+/// nothing.
+const BELOW_BYTES: u64 = 64 << 10;
+
 /// An open call.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
@@ -37,6 +45,15 @@ pub(crate) struct Entered {
     pub(crate) site: u32,
 }
 
+/// Whose part of a stack an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackFrame {
+    /// Of the function that makes the call with this number.
+    Of(u32),
+    /// Of the function that runs now, or of what the system put beside the stack.
+    Running,
+}
+
 /// A thread.
 #[derive(Default)]
 pub(crate) struct Thread {
@@ -51,6 +68,8 @@ pub(crate) struct Thread {
     pub(crate) last_instructions: u64,
     /// The calls of the last stack that was asked for; the allocation is reused.
     stack: Vec<u32>,
+    /// The least stack pointer of any call, and the greatest one.
+    bounds: Option<(u64, u64)>,
 }
 
 impl Thread {
@@ -59,6 +78,10 @@ impl Thread {
     pub(crate) fn calls(&mut self, stack: u64, call: u32, caller: Caller) {
         self.returned_below(stack);
         self.frames.push(Frame { stack, call, caller });
+        match &mut self.bounds {
+            Some((least, greatest)) => (*least, *greatest) = ((*least).min(stack), (*greatest).max(stack)),
+            bounds => *bounds = Some((stack, stack)),
+        }
         // The function never returned if its caller calls again.
         if self.inside.is_some_and(|inside| stack > inside.stack) {
             self.inside = None;
@@ -101,6 +124,23 @@ impl Thread {
         !self.frames.is_empty() && self.frames.iter().all(|frame| frame.caller == Caller::Allocator)
     }
 
+    /// Whose part of the stack an address is; `None` if it lies far from the stack.
+    pub(crate) fn frame(&self, address: u64) -> Option<StackFrame> {
+        let (least, greatest) = self.bounds?;
+        let around = least.saturating_sub(BELOW_BYTES)..greatest.saturating_add(ABOVE_BYTES);
+        if !around.contains(&address) {
+            return None;
+        }
+        // A function's frame lies between the stack pointer of its call and that of the call that
+        // led to it; calls further in have lower ones.
+        let outer = self.frames.partition_point(|frame| frame.stack > address);
+        let is_above = self.frames.first().is_none_or(|first| address > first.stack + FRAME_BYTES_MAX);
+        match self.frames.get(outer) {
+            Some(frame) if outer > 0 || !is_above => Some(StackFrame::Of(frame.call)),
+            _ => Some(StackFrame::Running),
+        }
+    }
+
     /// Takes the function that returns here, if the thread leaves it.
     pub(crate) fn leaves(&mut self, stack: u64) -> Option<Entered> {
         self.inside.take_if(|inside| inside.stack == stack)
@@ -141,6 +181,26 @@ mod tests {
         thread.returned_below(0xf08);
         let jumped = entered(&mut thread, 0xdf8);
         assert_eq!(thread.stack_of(&jumped, 9), [1]);
+    }
+
+    #[test]
+    fn an_address_belongs_to_the_function_whose_frame_holds_it() {
+        let mut thread = Thread::default();
+        assert_eq!(thread.frame(0x1000), None);
+        thread.calls(0x9_1000, 1, Caller::Other);
+        thread.calls(0x9_0f00, 2, Caller::Other);
+        thread.calls(0x9_0e00, 3, Caller::Other);
+        for (address, expected) in [
+            (0x9_1010, Some(StackFrame::Of(1))),
+            (0x9_0f00, Some(StackFrame::Of(2))),
+            (0x9_0eff, Some(StackFrame::Of(3))),
+            (0x9_0df8, Some(StackFrame::Running)),
+            (0x9_3000, Some(StackFrame::Running)),
+            (0x7_0000, None),
+            (0x20_0000, None),
+        ] {
+            assert_eq!(thread.frame(address), expected, "{address:#x}");
+        }
     }
 
     #[test]

@@ -260,7 +260,7 @@ impl FilterModel {
                 }
                 (Some(page), _) => {
                     before = Some(out.len());
-                    out.extend(Record::new(RecordKind::DataPage, 0, site, page));
+                    out.extend(Record::new(RecordKind::DataPage, 0, site, page.max(address)));
                 }
                 (None, _) => {}
             }

@@ -36,7 +36,8 @@ mod thread_run;
 use crate::bank::{Bank, Stores};
 use crate::kernel::{Kernel, Pass, Vectors};
 use crate::limits::InstructionSide;
-use crate::miss_log::{MissIntervals, MissLog};
+use crate::located::LocatedMisses;
+use crate::miss_log::{MissIntervals, MissLog, Noted};
 use crate::scratch::Scratch;
 use crate::stage::Stage;
 use crate::tally::Tally;
@@ -257,10 +258,21 @@ impl Hierarchy {
     /// misses in the caches there; a group's misses are those of one of its records.
     pub fn records_divided(&mut self, thread: u32, records: &[Record], intervals: &mut MissIntervals) {
         std::mem::swap(&mut self.shared.log.intervals, intervals);
-        self.shared.log.is_on = true;
+        self.shared.log.noted = Noted::Intervals;
         self.records(thread, records);
         self.shared.log.end();
         std::mem::swap(&mut self.shared.log.intervals, intervals);
+    }
+
+    /// Simulates records of one thread, and lists the references that missed in `located`, which is
+    /// emptied first.
+    pub fn records_located(&mut self, thread: u32, records: &[Record], located: &mut LocatedMisses) {
+        located.clear();
+        std::mem::swap(&mut self.shared.log.located, located);
+        self.shared.log.noted = Noted::Places;
+        self.records(thread, records);
+        self.shared.log.end();
+        std::mem::swap(&mut self.shared.log.located, located);
     }
 
     /// Simulates records of one thread, in program order. Afterwards [`Hierarchy::counts`] includes

@@ -14,21 +14,12 @@
 //!
 //! A miss of reference 6 is one of record 13, and counts in interval 1. A count for each interval
 //! is cheaper than a list of misses, which would have to be sorted. **Leaves out** TLBs.
+//!
+//! These numbers also tell the records of located misses (`located`).
 
+use crate::located::{side, LocatedMisses};
 use crate::touch::Touches;
 use crate::CACHES_MAX;
-use event::RecordKind;
-
-/// The kind of a reference that missed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MissSide {
-    /// An instruction line.
-    Fetch,
-    /// Data that was read.
-    Load,
-    /// Data that was written.
-    Store,
-}
 
 /// Misses by level of caches and by [`MissSide`].
 pub type IntervalMisses = [[u32; 3]; CACHES_MAX];
@@ -88,42 +79,63 @@ struct Start {
     stretch: Stretch,
 }
 
-/// Counts the misses of one batch by interval.
+/// What is noted of misses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Noted {
+    #[default]
+    Nothing,
+    /// How many there are in each interval.
+    Intervals,
+    /// Each of them, with its address.
+    Places,
+}
+
+/// Notes the misses of one batch.
 #[derive(Default)]
 pub(crate) struct MissLog {
-    /// Whether misses are noted.
-    pub(crate) is_on: bool,
+    pub(crate) noted: Noted,
     starts: Vec<Start>,
     pub(crate) intervals: MissIntervals,
+    pub(crate) located: LocatedMisses,
 }
 
 impl MissLog {
     /// Record `record` of the batch is staged next, as reference `reference`.
     pub(crate) fn starts(&mut self, reference: u32, record: usize, stretch: Stretch) {
-        if self.is_on {
+        if self.noted != Noted::Nothing {
             self.starts.push(Start { reference, record: record as u32, stretch });
         }
     }
 
     /// Counts the misses of a level, of which reference `counted` was counted before.
     pub(crate) fn note(&mut self, level: usize, counted: u32, misses: &Touches) {
-        if !self.is_on {
-            return;
+        match self.noted {
+            Noted::Nothing => {}
+            Noted::Intervals => self.note_intervals(level, counted, misses),
+            Noted::Places => {
+                let starts = &self.starts;
+                self.located.note(level, counted, misses, |reference| record_of(starts, reference));
+            }
         }
+    }
+
+    /// Notes the misses of a TLB, of which reference `counted` was counted before.
+    pub(crate) fn note_pages(&mut self, level: usize, counted: u32, misses: &Touches) {
+        if self.noted == Noted::Places {
+            let starts = &self.starts;
+            self.located.note_pages(level, counted, misses, |reference| record_of(starts, reference));
+        }
+    }
+
+    fn note_intervals(&mut self, level: usize, counted: u32, misses: &Touches) {
         let mut last = counted;
         for index in 0..misses.len {
             let reference = misses.reference[index];
             if std::mem::replace(&mut last, reference) == reference {
                 continue;
             }
-            let kind = misses.what[index] >> 4 & 15;
-            let side = match kind {
-                _ if kind == RecordKind::Store as u32 => MissSide::Store,
-                _ if kind == RecordKind::Fetch as u32 => MissSide::Fetch,
-                _ => MissSide::Load,
-            };
             let interval = self.interval_of(reference);
-            self.intervals.misses[interval][level][side as usize] += 1;
+            self.intervals.misses[interval][level][side(misses.what[index]) as usize] += 1;
         }
     }
 
@@ -135,16 +147,13 @@ impl MissLog {
         if last == 0 {
             return 0;
         }
-        let behind = self.starts.partition_point(|start| start.reference <= reference);
-        let Some(start) = behind.checked_sub(1).map(|index| &self.starts[index]) else { return 0 };
-        let more = if start.stretch == Stretch::Each { reference - start.reference } else { 0 };
-        let of_record = self.intervals.of_records.get((start.record + more) as usize);
+        let of_record = self.intervals.of_records.get(record_of(&self.starts, reference) as usize);
         of_record.map_or(last, |interval| *interval as usize)
     }
 
     /// Numbers of references begin anew at `first`.
     pub(crate) fn renumber(&mut self, first: u32) {
-        if !self.is_on {
+        if self.noted == Noted::Nothing {
             return;
         }
         // A record whose references go on keeps its place.
@@ -155,7 +164,15 @@ impl MissLog {
 
     /// Ends the batch.
     pub(crate) fn end(&mut self) {
-        self.is_on = false;
+        self.noted = Noted::Nothing;
         self.starts.clear();
     }
+}
+
+/// The record of a reference.
+fn record_of(starts: &[Start], reference: u32) -> u32 {
+    let behind = starts.partition_point(|start| start.reference <= reference);
+    let Some(start) = behind.checked_sub(1).map(|index| &starts[index]) else { return 0 };
+    let more = if start.stretch == Stretch::Each { reference - start.reference } else { 0 };
+    start.record + more
 }

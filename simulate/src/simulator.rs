@@ -1,7 +1,9 @@
 //! The simulator that levels ask for: the fast one where they are plain, else the one that can do
 //! everything.
 
-use crate::{Counts, GeometryError, Hierarchy, Levels, MissIntervals, Refined, Shelf, WriteBacks};
+use crate::{
+    Counts, GeometryError, Hierarchy, Levels, LocatedMisses, MissIntervals, Refined, Shelf, WriteBacks,
+};
 use event::{Record, Sink, Stream, Upcoming};
 
 /// A hierarchy of any levels.
@@ -99,6 +101,15 @@ impl Simulator {
     pub fn records_divided(&mut self, thread: u32, records: &[Record], intervals: &mut MissIntervals) {
         match self {
             Simulator::Plain(hierarchy) => hierarchy.records_divided(thread, records, intervals),
+            Simulator::Refined(refined) => refined.records(thread, records),
+        }
+    }
+
+    /// Takes records of one thread, and lists the references that missed in `located`. A simulator
+    /// of levels that are not plain lists none.
+    pub fn records_located(&mut self, thread: u32, records: &[Record], located: &mut LocatedMisses) {
+        match self {
+            Simulator::Plain(hierarchy) => hierarchy.records_located(thread, records, located),
             Simulator::Refined(refined) => refined.records(thread, records),
         }
     }

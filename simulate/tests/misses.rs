@@ -4,7 +4,10 @@ mod common;
 
 use common::{deeds, levels};
 use event::Record;
-use lightfoot_simulate::{Hierarchy, IntervalMisses, MissIntervals, MissSide, Totals, CACHES_MAX};
+use lightfoot_simulate::{
+    Hierarchy, IntervalMisses, LocatedMiss, LocatedMisses, MissIntervals, MissSide, Totals, CACHES_MAX,
+    TLBS_MAX,
+};
 use proptest::prelude::*;
 
 /// Loads, stores and fetches that missed each level.
@@ -51,6 +54,50 @@ proptest! {
             expected.push(Missed::default());
             let found: Vec<Missed> = intervals.misses().iter().map(of_interval).collect();
             prop_assert_eq!(found, expected);
+        }
+        prop_assert_eq!(logged.counts(), plain.counts());
+    }
+    #[test]
+    fn a_located_miss_is_one_of_its_record(levels in levels(), deeds in deeds(), batch in 1usize..60) {
+        let mut logged = Hierarchy::new(&levels).unwrap();
+        let mut plain = Hierarchy::new(&levels).unwrap();
+        let mut located = LocatedMisses::default();
+        for deeds in deeds.chunks(batch) {
+            let mut records: Vec<Record> = Vec::new();
+            // The first record behind each deed, and what the deed missed.
+            let mut expected = Vec::new();
+            for deed in deeds {
+                let (first, before) = (records.len(), plain.totals());
+                deed.record(&mut records);
+                plain.records(0, &records[first..]);
+                expected.push((records.len(), before, plain.totals()));
+            }
+            logged.records_located(0, &records, &mut located);
+            let mut rest = (located.caches(), located.pages());
+            for (end, before, after) in expected {
+                let of_deed = |list: &[LocatedMiss]| list.partition_point(|miss| (miss.record as usize) < end);
+                let (caches, more) = rest.0.split_at(of_deed(rest.0));
+                let (pages, others) = rest.1.split_at(of_deed(rest.1));
+                rest = (more, others);
+                let count = |list: &[LocatedMiss], level: usize, side: MissSide| {
+                    list.iter().filter(|miss| miss.missed(level) && miss.side() == side).count() as u64
+                };
+                let sides = [MissSide::Load, MissSide::Store, MissSide::Fetch];
+                let (then, now) = (of_totals(&before), of_totals(&after));
+                for level in 0..CACHES_MAX {
+                    for (kind, side) in sides.into_iter().enumerate() {
+                        prop_assert_eq!(count(caches, level, side), now[level][kind] - then[level][kind]);
+                    }
+                }
+                for level in 0..TLBS_MAX {
+                    let (now, then) = (after.tlbs[level], before.tlbs[level]);
+                    let data = count(pages, level, MissSide::Load) + count(pages, level, MissSide::Store);
+                    prop_assert_eq!(data, now.loads + now.stores - then.loads - then.stores);
+                    let fetches = count(pages, level, MissSide::Fetch);
+                    prop_assert_eq!(fetches, now.instructions - then.instructions);
+                }
+            }
+            prop_assert!(rest.0.is_empty() && rest.1.is_empty());
         }
         prop_assert_eq!(logged.counts(), plain.counts());
     }

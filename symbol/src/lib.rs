@@ -7,6 +7,7 @@
 //! | a tool of the engine | names for it | [`ProgramNames`], to `run_named` |
 //! | a file | all names that it holds, and where they are | [`Listing::read`] |
 //! | code that a program generates | its names too | [`Symbolizer::name_generated`], at the end |
+//! | a file | its DWARF, for questions of your own | [`DebugSections::read`] |
 //! | a mangled name | the name as the programmer wrote it | [`demangle`], [`Spellings`] |
 //!
 //! The name of a function comes from the first of these sources that covers its address: symbol
@@ -27,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod debug_file;
+mod debug_sections;
 mod demangle;
 mod dwarf;
 mod elf;
@@ -44,6 +46,7 @@ mod symbolizer;
 mod table;
 mod vdso;
 
+pub use debug_sections::{DebugSections, SectionReader};
 pub use demangle::demangle;
 pub use listing::{Kind, Listing, Named};
 pub use names::ProgramNames;

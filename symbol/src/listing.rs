@@ -57,6 +57,8 @@ pub struct Listing {
     pub names: Vec<Named>,
     /// Link addresses of the sections of code.
     pub text: Vec<Range<u64>>,
+    /// Names and link addresses of the sections of data.
+    pub data: Vec<(String, Range<u64>)>,
     /// The names of the libraries that it needs (`DT_NEEDED`).
     pub needed: Vec<String>,
     segments: Vec<Segment>,
@@ -93,8 +95,13 @@ impl Listing {
         let names: Vec<Named> = names.into_values().collect();
         let code = file.sections().filter(|section| section.kind() == object::SectionKind::Text);
         let text = code.map(|s| s.address()..s.address().saturating_add(s.size())).collect();
+        let data = file.sections().filter(|section| is_data(section.kind()));
+        let data = data.map(|s| {
+            (s.name().unwrap_or_default().to_owned(), s.address()..s.address().saturating_add(s.size()))
+        });
+        let data = data.filter(|(_, range)| range.start > 0).collect();
         let (needed, segments) = (needed(&file), code_segments(&file));
-        Some(Listing { names, text, needed, segments, bytes, path })
+        Some(Listing { names, text, data, needed, segments, bytes, path })
     }
 
     /// The address in a process that maps the file as `module` of link address `address`.
@@ -134,6 +141,12 @@ impl Listing {
             None => Some(Names::new(&own)?.line(file, line)),
         }
     }
+}
+
+/// Whether sections of this kind hold data of all threads.
+fn is_data(kind: object::SectionKind) -> bool {
+    use object::SectionKind::{Data, ReadOnlyData, ReadOnlyDataWithRel, ReadOnlyString, UninitializedData};
+    matches!(kind, Data | ReadOnlyData | ReadOnlyDataWithRel | ReadOnlyString | UninitializedData)
 }
 
 /// Adds the names of one table to `names`; if several tables have a name, it is added once.

@@ -143,8 +143,9 @@ fn past(code: &mut Assembler, to: Gpr, from: Gpr, bytes: i32) {
 }
 
 /// Replaces the addresses of the first and last byte, in rax and r8, by the negated addresses of
-/// their pages.
+/// their pages; a miss is recorded with the address of the first byte.
 fn pages_of(code: &mut Assembler, pages: &ResidentPages) {
+    code.store(reg::RAX, context::PAGE_FIRST);
     for register in [Gpr::RAX, Gpr::R8] {
         code.and_imm(register.number(), -(pages.page_bytes as i32));
         code.negate(register.number());
@@ -334,8 +335,12 @@ fn record(code: &mut Assembler, counting: Counting) {
         code.patch(first, here);
         code.store_imm32(context::PAGE_MISSED, 1);
     }
+    // The reference's first byte in the page: that of the reference, or that of a later page.
     code.code().mov(Size::Qword, Gpr::RSI, Gpr::RAX);
     code.negate(Gpr::RSI.number());
+    let first = in_context(context::PAGE_FIRST);
+    code.code().alu_from(Alu::Cmp, Size::Qword, Gpr::RSI, first);
+    code.code().mov_if(Condition::Below, Size::Qword, Gpr::RSI, first);
     code.store_at(Gpr::RSI.number(), reg::RDX, 0);
     code.load32(Gpr::RSI.number(), context::PAGE_WHAT);
     code.store32_at(Gpr::RSI.number(), reg::RDX, 8);

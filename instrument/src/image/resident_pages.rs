@@ -73,7 +73,8 @@ impl Table {
                 }
                 None => {
                     before = Some(misses.len());
-                    misses.push(Record { address: page * page_bytes, what, extra: 0 });
+                    let address = address.max(page * page_bytes);
+                    misses.push(Record { address, what, extra: 0 });
                 }
             }
         }

@@ -117,7 +117,8 @@ pub(crate) mod context {
     pub(crate) const PAGE_CLOCK_STEP: u32 = PAGE_CLOCK_STEPS << PAGE_TIME_SHIFT;
     /// For each hint, the number of entries whose pages have it, a byte each.
     pub(crate) const PAGE_COUNTS: u32 = 0xe800;
-    /// Argument of the routines that use pages: the address of the first byte.
+    /// Argument of the routines that use pages: the address of the first byte. Those that use the
+    /// pages of several references keep the present one's there.
     pub(crate) const PAGE_FIRST: u32 = 0xe408;
     /// Argument of the routines that use pages: the address of the last byte.
     pub(crate) const PAGE_LAST: u32 = 0xe410;

@@ -50,6 +50,28 @@ impl<'a> Batch<'a> {
         self.records.iter().map(|record| tables.renumber(record))
     }
 
+    /// Appends the references of the stream to `references`, numbered as in [`Batch::sites`], and
+    /// the tool's events to `events`, each with the number of `references` before it. Returns how
+    /// many records could not be numbered and are missing. Cost: about a nanosecond a record.
+    pub fn divide(&self, references: &mut Vec<Record>, events: &mut Vec<(usize, Record)>) -> u64 {
+        const TOOL: u8 = RecordKind::Tool as u8;
+        let mut lost = 0;
+        let is_first = self.tables.first_site == 0 && self.tables.first_block == 0;
+        for record in self.records {
+            if record.what as u8 >> 4 == TOOL {
+                events.push((references.len(), *record));
+            } else if is_first {
+                references.push(*record);
+            } else {
+                match self.tables.renumber(record) {
+                    Some(record) => references.push(record),
+                    None => lost += 1,
+                }
+            }
+        }
+        lost
+    }
+
     /// All records as the program's code wrote them: sites, blocks and requests have the numbers of
     /// their process image. Tools that need tags, addresses and sizes alone read them fastest so.
     pub fn raw(&self) -> &'a [Record] {

@@ -11,6 +11,7 @@ mod heap;
 pub mod help;
 mod libraries;
 mod machine_options;
+mod objects;
 mod refusal;
 mod running;
 mod shape;
@@ -25,6 +26,7 @@ pub use libraries::{
     Lookups, Matches, Study, Tile, TileLoop,
 };
 pub use machine_options::MachineOptions;
+pub use objects::ObjectOptions;
 pub use refusal::refusal;
 pub use running::RunningProgram;
 use serde::Serialize;
@@ -162,6 +164,9 @@ pub struct Cache {
     /// With --coherence: end a thread's turn after N instructions, 100 or more
     #[arg(long, value_name = "N", requires = "coherence", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..))]
     pub quantum: u32,
+    /// Options for rows of data.
+    #[command(flatten)]
+    pub objects: ObjectOptions,
     /// The options of every command that runs a program.
     #[command(flatten)]
     pub run: Run,
@@ -481,6 +486,20 @@ pub enum By {
     Line,
     /// A thread; under `cache` each has its own private levels
     Thread,
+    /// Under `cache`: what lies at the addresses that missed: blocks of a place of allocation, a
+    /// variable, frames of a function, code of a file
+    Object,
+    /// Under `cache`: the type of such an object, as far as debug information tells it
+    Type,
+    /// Under `cache`: the field of such a type
+    Field,
+}
+
+impl By {
+    /// Whether its rows are data and not code.
+    pub fn is_data(self) -> bool {
+        matches!(self, By::Object | By::Type | By::Field)
+    }
 }
 
 /// How a repeated string instruction counts.

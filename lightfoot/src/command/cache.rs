@@ -4,8 +4,9 @@
 use super::coherence;
 use super::measure::{self, Followed, InRegion, Measured, Prepared, Simulated};
 use super::thread::OfThread;
-use crate::cli::{Cache, Shape};
+use crate::cli::{By, Cache, Shape};
 use crate::report::curve::{Curve, Touched};
+use crate::report::objects::Objects;
 use crate::report::Kind;
 use crate::run::block_order::branch::Predicted;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis};
@@ -18,8 +19,9 @@ use crate::run::observe::{SimulatedRun, Simulator};
 use crate::run::sections::Recorded;
 use crate::run::simulation::{Simulated as Run, Simulation};
 use anyhow::{Context, Result};
-use event::{Counter, RecordKind};
+use event::{Counter, RecordKind, Stream};
 use instrument::Outcome;
+use objects::{Found, ObjectTool};
 use serde_json::{json, Value};
 use simulate::distance::CurveSizes;
 use simulate::{plan_levels, Counts, StreamPlan, WriteBacks, PREDICTORS};
@@ -47,12 +49,38 @@ pub(super) fn run(options: &Cache) -> Result<u8> {
     if prepared.by_thread() && !hierarchy.levels.is_plain() {
         anyhow::bail!("--by thread needs LRU, independent levels, no prefetchers and pages of one size");
     }
+    if prepared.by_data() {
+        refuse_beside_data(options, &hierarchy)?;
+    } else if options.objects.all_references() {
+        anyhow::bail!("--accesses and --type are about data: add --by object, --by type or --by field");
+    }
+    if options.objects.type_name.is_some() && options.run.by != [By::Field] {
+        anyhow::bail!("--type shows the fields of a type: add --by field");
+    }
     prepared.finish_layouts(|| measured(options, &prepared, &hierarchy))
+}
+
+/// Refuses what this command's options ask for besides rows of data.
+fn refuse_beside_data(options: &Cache, hierarchy: &Hierarchy) -> Result<()> {
+    let asked = [
+        (options.branches, "--branches"),
+        (options.curves, "--curves"),
+        (options.write_backs, "--write-backs"),
+    ];
+    for (is_given, option) in asked {
+        if is_given {
+            anyhow::bail!("{option} has no place beside rows of data: leave it or --by out");
+        }
+    }
+    if !hierarchy.levels.is_plain() {
+        anyhow::bail!("rows of data need LRU, independent levels, no prefetchers and pages of one size");
+    }
+    Ok(())
 }
 
 fn measured<'h>(options: &Cache, prepared: &Prepared<'_>, hierarchy: &'h Hierarchy) -> Result<Measured<'h>> {
     let plan = Plan::new(options, hierarchy)?;
-    let Ran { mut outcome, counts, images, threads, predicted, curve, records, followed } =
+    let Ran { mut outcome, counts, images, threads, predicted, curve, records, followed, objects } =
         simulate(options, prepared, hierarchy, &plan)?;
     // Complex references that the simulation counted are not in the engine's profile yet.
     complete(&mut outcome.profile, &counts.complex);
@@ -75,7 +103,7 @@ fn measured<'h>(options: &Cache, prepared: &Prepared<'_>, hierarchy: &'h Hierarc
     machine["simulation"] = simulation(options, &plan, &records);
     let simulated = Some(Simulated { hierarchy, counts, predicted, curve });
     let kind = Kind::Cache;
-    Ok(Measured { kind, outcome, simulated, images, threads, machine, followed })
+    Ok(Measured { kind, outcome, simulated, images, threads, machine, followed, objects })
 }
 
 /// The streams and sizes of a simulation.
@@ -87,6 +115,10 @@ struct Plan {
 impl Plan {
     fn new(options: &Cache, hierarchy: &Hierarchy) -> Result<Plan> {
         let stream = plan_levels(&hierarchy.levels, write_backs(options));
+        if options.objects.all_references() {
+            let why = "full stream: accesses and bytes used of fetched lines need every reference";
+            return Ok(Plan { stream: StreamPlan { stream: Stream::Full, why: why.into() }, sizes: None });
+        }
         if !options.curves && options.run.format != Shape::Html {
             return Ok(Plan { stream, sizes: None });
         }
@@ -161,6 +193,58 @@ struct Ran<'a> {
     /// What the simulation read.
     records: Counter,
     followed: Followed,
+    objects: Option<Objects>,
+}
+
+impl Ran<'_> {
+    /// A run without results beyond its counts.
+    fn plain(outcome: Outcome, counts: Counts, records: Counter) -> Ran<'static> {
+        Ran {
+            outcome,
+            counts,
+            records,
+            images: None,
+            threads: Vec::new(),
+            predicted: None,
+            curve: None,
+            followed: Followed::default(),
+            objects: None,
+        }
+    }
+}
+
+/// Runs the program, and counts its misses by object.
+fn by_data<'a>(
+    options: &Cache,
+    prepared: &Prepared<'_>,
+    hierarchy: &Hierarchy,
+    plan: &Plan,
+) -> Result<Ran<'a>> {
+    let stream = plan.stream.stream;
+    let mut tool = ObjectTool::new(&hierarchy.levels, stream, options.objects.frames);
+    let by_object = options.run.by == [By::Object];
+    if !by_object {
+        tool = tool.with_types();
+    }
+    if options.objects.all_references() {
+        tool = tool.with_accesses();
+    }
+    let (mut outcome, _) = engine::run_tool(&prepared.command, &prepared.options(stream), &mut tool)?;
+    let Found { counts, records, objects: named } = tool.into_found();
+    if !named.has_allocator {
+        outcome.warnings.push(
+            "no function named malloc or operator new was found: heap blocks are no objects; link the C library \
+             dynamically, or keep the symbols of a static allocator"
+                .into(),
+        );
+    }
+    let objects = Objects::new(&named, hierarchy);
+    let objects = if by_object { objects } else { objects.with_types(&named, hierarchy) };
+    let objects = Some(match &options.objects.type_name {
+        Some(name) => objects.of_type(name)?,
+        None => objects,
+    });
+    Ok(Ran { objects, ..Ran::plain(outcome, counts, records) })
 }
 
 fn simulate<'a>(
@@ -169,6 +253,9 @@ fn simulate<'a>(
     hierarchy: &'a Hierarchy,
     plan: &Plan,
 ) -> Result<Ran<'a>> {
+    if prepared.by_data() {
+        return by_data(options, prepared, hierarchy, plan);
+    }
     let stream = plan.stream.stream;
     let simulation = plan.simulation(hierarchy, options)?;
     let curve = |found| Some(Curve::new(hierarchy, plan.sizes.as_ref()?, &found?));
@@ -194,16 +281,14 @@ fn simulate<'a>(
         let attribution = |counts: &simulate::Counts| Some(hierarchy.attribution(counts, None));
         let followed = Followed::new(found, attribution, prepared.run.rep);
         let followed = followed.with_touched(touched);
-        let (images, threads) = (None, Vec::new());
-        return Ok(Ran { outcome, counts, images, threads, predicted, curve, records, followed });
+        return Ok(Ran { predicted, curve, followed, ..Ran::plain(outcome, counts, records) });
     }
     // A region is counted at the speed of the whole, unless a curve is wanted of it.
     if let Some(name) = &options.run.region {
         let recorded = Recorded::Simulated(Box::new(simulation));
         let InRegion { outcome, counts, images, records, followed } =
             prepared.run_region(name, (stream, recorded), Some(hierarchy))?;
-        let threads = Vec::new();
-        return Ok(Ran { outcome, counts, images, threads, predicted: None, curve: None, records, followed });
+        return Ok(Ran { images, followed, ..Ran::plain(outcome, counts, records) });
     }
     // Without branches, calls or a region, the simulation takes the stream directly. This is
     // faster, and it tells images and threads apart, which block-order analysis does not.
@@ -213,6 +298,5 @@ fn simulate<'a>(
     let outcome = engine::run(&prepared.command, &options, &mut simulator);
     let SimulatedRun { counts, simulated: Run { threads, curve: found, records, .. }, images } =
         simulator.finish();
-    let (curve, followed) = (curve(found), Followed::default());
-    Ok(Ran { outcome: outcome?, counts, images, threads, predicted: None, curve, records, followed })
+    Ok(Ran { images, threads, curve: curve(found), ..Ran::plain(outcome?, counts, records) })
 }

@@ -3,7 +3,7 @@
 use super::measure::Prepared;
 use crate::cli::{By, Cache, Shape, SharedBy};
 use crate::report::coherence::{CoherenceReport, CoherentRun};
-use crate::run::engine::{self, exit_status};
+use crate::run::engine;
 use crate::run::hierarchy::Hierarchy;
 use anyhow::{bail, Result};
 use coherence::{CoherenceTool, PrivateLevels};
@@ -98,7 +98,7 @@ pub(super) fn run(
     let words = std::iter::once(&prepared.command.program).chain(&prepared.command.arguments);
     let ran = CoherentRun {
         command: words.map(|word| word.to_string_lossy().into_owned()).collect(),
-        exit_status: if outcome.interrupted { exit::INTERRUPTED } else { exit_status(outcome.exit) },
+        exit_status: if outcome.interrupted { exit::INTERRUPTED } else { outcome.exit.status() },
         partial: outcome.interrupted,
         machine: hierarchy.machine.name.clone(),
         levels,

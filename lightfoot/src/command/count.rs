@@ -35,7 +35,7 @@ fn measured(options: &Count, prepared: &measure::Prepared<'_>) -> Result<Measure
     let Ran { outcome, images, threads, followed } = ran?;
     let machine = serde_json::to_value(machine)?;
     let kind = Kind::Count;
-    Ok(Measured { kind, outcome, simulated: None, images, threads, machine, followed })
+    Ok(Measured { kind, outcome, simulated: None, images, threads, machine, followed, objects: None })
 }
 
 /// The results of a run.

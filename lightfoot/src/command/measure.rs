@@ -10,6 +10,7 @@ use crate::report::curve::{Curve, Touched};
 use crate::report::cycles::Cycles;
 use crate::report::detail::{Detail, Part, PartLines};
 use crate::report::layouts;
+use crate::report::objects::Objects;
 use crate::report::{group, html, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
 use crate::run::block_order::branch::Predicted;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
@@ -23,6 +24,7 @@ use crate::run::region_marker::RegionMarker;
 use crate::run::sections::{Recorded, Sections};
 use crate::run::tally::{tally, Attribution, Counts, Grain, Part as RegionPart, Tally};
 use anyhow::Result;
+use clap::ValueEnum;
 use event::Stream;
 use instrument::virtual_machine::{Layout, Processor, Repeats, ThreadOrder, VirtualMachine};
 use instrument::{
@@ -63,6 +65,8 @@ pub(super) struct Measured<'a> {
     pub(super) threads: Vec<OfThread>,
     pub(super) machine: serde_json::Value,
     pub(super) followed: Followed,
+    /// Misses by object, if the rows are data.
+    pub(super) objects: Option<Objects>,
 }
 
 /// The results of block-order analysis.
@@ -171,6 +175,9 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
     }
     let alone =
         run.region.is_none() && !run.format.shows_calls() && run.by.iter().all(|by| *by == By::Thread);
+    if let Some(data) = run.by.iter().find(|by| by.is_data()) {
+        refuse_data(kind, run, *data)?;
+    }
     if run.by.contains(&By::Thread) && !alone {
         anyhow::bail!("--by thread stands alone: leave out other rows, --region and formats with calls");
     }
@@ -192,6 +199,35 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
     };
     let machine = Cell::new(virtual_machine(&run.shown)?);
     Ok(Prepared { run, command, destination, by: distinct(&run.by), sort, order, machine })
+}
+
+/// Refuses what rows of data cannot be combined with.
+fn refuse_data(kind: Kind, run: &Run, by: By) -> Result<()> {
+    let name = by.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+    if kind == Kind::Count {
+        anyhow::bail!("--by {name} counts misses: use lightfoot cache --by {name}");
+    }
+    if run.by.len() > 1 {
+        anyhow::bail!("--by {name} stands alone: leave out the other rows");
+    }
+    let refused = [
+        (run.follow_children, "--follow-children", "it follows the program alone"),
+        (run.region.is_some(), "--region", "it counts the whole run"),
+        (run.running.pid.is_some(), "--pid", "a running program has allocated already"),
+        (run.shown.layouts.is_some(), "--layouts", "it reports one run"),
+        (run.sort.is_some(), "--sort", "its rows are sorted by first-level misses"),
+    ];
+    for (is_given, option, why) in refused {
+        if is_given {
+            anyhow::bail!(
+                "--by {name} cannot be combined with {option}, because {why}: leave one of them out"
+            );
+        }
+    }
+    if !matches!(run.format, Shape::Text | Shape::Json | Shape::Csv) {
+        anyhow::bail!("--by {name} has no place in --format {}: use text, json or csv", run.format.name());
+    }
+    Ok(())
 }
 
 /// The machine that the options describe.
@@ -256,6 +292,11 @@ impl Prepared<'_> {
     /// Whether threads are counted separately.
     pub(super) fn by_thread(&self) -> bool {
         self.by == [By::Thread]
+    }
+
+    /// Whether the rows are data and not code.
+    pub(super) fn by_data(&self) -> bool {
+        self.by.iter().any(|by| by.is_data())
     }
 
     /// Whether the report needs block-order analysis, because counters and records do not suffice.
@@ -414,6 +455,7 @@ impl Prepared<'_> {
         if let Some(simulated) = &measured.simulated {
             simulated.describe(&mut report);
         }
+        report.objects = measured.objects.take();
         report.region.clone_from(&self.run.region);
         // The wall time covers the whole run, so it gives no rate for a region.
         report.instructions_per_s = match self.run.region {
@@ -550,6 +592,7 @@ fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
         opcodes: Vec::new(),
         by: None,
         rows: None,
+        objects: None,
         sort: None,
         order: Order::Own,
         detail: None,

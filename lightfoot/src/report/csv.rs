@@ -10,6 +10,9 @@ use present::csv::field;
 
 /// The report as a whole file.
 pub fn show(report: &Report, by: &[By], rows: usize) -> String {
+    if let Some(objects) = &report.objects {
+        return objects.csv(by, rows);
+    }
     let (line_columns, opcode_column) = extra(by);
     let header: Vec<&str> = ["name", "library", "address"]
         .into_iter()

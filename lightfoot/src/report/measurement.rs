@@ -7,6 +7,7 @@ use super::detail::Detail;
 use super::group;
 use super::layouts::Spread;
 use super::metric::{Kind, Metric, CACHE_METRICS, COUNT_METRICS};
+use super::objects::Objects;
 use super::process::ProcessRow;
 use super::row::{function_row, library_row, Row};
 use super::source_text::SourceText;
@@ -90,6 +91,9 @@ pub struct Report {
     /// The rows by that key, the largest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<Vec<Row>>,
+    /// For `cache --by object`: misses by what lay at their addresses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<Objects>,
     /// The column that sorts the tables, if the user chose one.
     #[serde(rename = "sorted_by", serialize_with = "field_name", skip_serializing_if = "Option::is_none")]
     pub sort: Option<&'static Metric>,
@@ -198,7 +202,7 @@ impl Report {
         let opcode =
             |(name, counts): &(String, Counts)| Row { name: name.clone(), counts: *counts, ..Row::default() };
         self.opcodes = tally.opcodes.iter().map(opcode).collect();
-        if by == [By::Thread] {
+        if by == [By::Thread] || by.iter().any(|by| by.is_data()) {
             self.by = Some(by.to_vec());
         } else if !matches!(by, [By::Function | By::Library | By::Opcode]) {
             self.by = Some(by.to_vec());
@@ -215,6 +219,7 @@ impl Report {
         for table in [functions, libraries, opcodes].into_iter().chain(asked_for) {
             table.truncate(rows);
         }
+        report.objects = report.objects.map(|objects| objects.with_at_most(rows));
         report
     }
 

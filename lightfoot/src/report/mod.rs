@@ -23,6 +23,7 @@ pub mod html;
 pub mod layouts;
 mod measurement;
 mod metric;
+pub mod objects;
 pub mod parts;
 pub mod pprof;
 mod process;

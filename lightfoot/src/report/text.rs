@@ -31,7 +31,10 @@ pub fn show(report: &Report, by: &[By], rows: usize, page: &Page) -> String {
     out += &timing(report);
     let spreads = report.layouts.as_ref();
     out += &spreads.map(|spreads| layouts::text(report.metrics(), spreads)).unwrap_or_default();
-    out += &table(report, by, rows, page);
+    out += &match &report.objects {
+        Some(objects) => objects.text(by, rows, page),
+        None => table(report, by, rows, page),
+    };
     out += &processes(report, page);
     let references = report.totals.loads + report.totals.stores;
     out += &report.curve.as_ref().map(|curve| curve.text(references)).unwrap_or_default();
@@ -306,6 +309,9 @@ fn by_label(by: By) -> &'static str {
         By::Opcode => "opcode",
         By::Line => "line",
         By::Thread => "thread",
+        By::Object => "object",
+        By::Type => "type",
+        By::Field => "field",
     }
 }
 
@@ -313,7 +319,9 @@ fn by_label(by: By) -> &'static str {
 fn name(row: &Row, by: &[By], room: usize) -> String {
     match by {
         [By::Function] => function(row, room),
-        [By::Library | By::Opcode | By::Thread] => middle_cut(&printable(&row.name), room),
+        [By::Library | By::Opcode | By::Thread | By::Object | By::Type | By::Field] => {
+            middle_cut(&printable(&row.name), room)
+        }
         _ => combination(row, by, room),
     }
 }

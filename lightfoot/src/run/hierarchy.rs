@@ -14,6 +14,7 @@ use anyhow::Result;
 use cycles::{Counted, Estimated};
 use instrument::Profile;
 use machine::Machine;
+use objects::ObjectMisses;
 use serde::Serialize;
 use simulate::{CycleModel, Levels, Modelled, PageRange};
 use std::collections::BTreeMap;
@@ -170,6 +171,21 @@ impl Hierarchy {
             l2_misses: self.place(2).map(|_| 0),
             l3_misses: self.place(3).map(|_| 0),
             dtlb_misses: self.levels.data_tlb.map(|_| 0),
+            branch_mispredictions: None,
+            cycles: None,
+        }
+    }
+
+    /// Misses of one object, with the names of a report.
+    pub fn of_object(&self, object: &ObjectMisses) -> Misses {
+        let all = |level: usize| object.caches[level].total();
+        Misses {
+            l1i_misses: self.levels.instruction.map(|_| object.caches[0].instructions),
+            l1d_load_misses: Some(object.caches[0].loads),
+            l1d_store_misses: Some(object.caches[0].stores),
+            l2_misses: self.place(2).map(all),
+            l3_misses: self.place(3).map(all),
+            dtlb_misses: self.levels.data_tlb.map(|_| object.tlbs[0].loads),
             branch_mispredictions: None,
             cycles: None,
         }

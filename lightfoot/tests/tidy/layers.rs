@@ -114,6 +114,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "pages",
             "large_pages row_map",
             "cycle geometry miss_log scratch",
+            "located",
             "behaviour filter lib limits policy predict report touch",
         ],
     ),
@@ -180,7 +181,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "names",
             "symbolizer",
-            "generated image listing",
+            "debug_sections generated image listing",
             "debug_file dwarf generated/jit_dump generated/perf_map",
             "frame generated/ranges plt source sparse spelling",
             "demangle elf lib numbers table vdso",
@@ -202,11 +203,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("cycles", &["lib", "rates", "flow graph stall", "core parts step text", "timing"]),
     ("call-graph", &["lib", "thread", "keys", "stack", "events"]),
-    ("heap", &["tests", "ask heap", "sites thread", "allocator lib live word"]),
+    ("heap", &["tests", "follow", "ask heap", "sites thread", "allocator lib live word"]),
     (
         "coherence",
         &["tests", "tool", "naive objects rounds", "ask caches", "associative counts lib ways"],
     ),
+    ("objects", &["tool", "names", "fields", "typing uses", "order", "tally", "map", "debug globals lib"]),
     ("contenders", &["lib", "index kernel", "peer"]),
     (
         "study",

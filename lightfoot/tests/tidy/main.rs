@@ -56,6 +56,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
             "simulate",
         ],
     ),
+    ("objects", 4, &["event", "heap", "instrument", "simulate", "symbol"]),
     ("lightfoot", 5, &["*"]),
 ];
 

@@ -295,9 +295,11 @@ impl ThreadRun<'_> {
         let mut sides = std::mem::take(page_touches).then(|| split(&stage.touches));
         if page_misses.len > 0 {
             let misses = &mut **page_misses;
+            log.note_pages(0, counted_tlb[0], misses);
             tally.add(LevelId::Tlb(0), &mut counted_tlb[0], misses);
             if let Some(bank) = outer_tlb {
                 bank.sweep(scratch, misses);
+                log.note_pages(1, counted_tlb[1], misses);
                 tally.add(LevelId::Tlb(1), &mut counted_tlb[1], misses);
             }
             misses.len = 0;
@@ -314,9 +316,11 @@ impl ThreadRun<'_> {
             // TLBs first: they read the touches, which the caches then overwrite by their misses.
             let touches = sides.as_ref().map_or(&*stage.touches, |(_, pages)| pages);
             let misses = pages.sweep(scratch, touches);
+            log.note_pages(0, counted_tlb[0], misses);
             tally.add(LevelId::Tlb(0), &mut counted_tlb[0], misses);
             if let Some(bank) = outer_tlb {
                 bank.sweep(scratch, misses);
+                log.note_pages(1, counted_tlb[1], misses);
                 tally.add(LevelId::Tlb(1), &mut counted_tlb[1], misses);
             }
         }

@@ -1,0 +1,129 @@
+//! Follows blocks for a tool that asks what lies at an address: [`Blocks`].
+//!
+//! **Why.** A tool that finds addresses of its own, such as those of simulated misses, wants to
+//! know whose memory they are. It asks for the events of [`Blocks::instrumenter`], passes those of
+//! a batch to [`Blocks::event`] in their order, and may look addresses up between any two of them.
+//! **Leaves out** accesses, which [`HeapTool`](crate::HeapTool) counts.
+
+use crate::ask::{Asker, Known, SharedKnown};
+use crate::heap::Heap;
+pub use crate::live::WARMED;
+use crate::thread::{StackFrame, Thread};
+use crate::{Call, HeapProfile};
+use event::{Groups, Record};
+use instrument::tool::Instrumenter;
+use instrument::Module;
+use std::sync::PoisonError;
+use symbol::Listing;
+
+/// The blocks of a program while it runs.
+pub struct Blocks {
+    known: SharedKnown,
+    heap: Heap,
+}
+
+/// What a thread has called, while its events are read.
+#[derive(Default)]
+pub struct CallStack {
+    thread: Thread,
+    groups: Groups,
+}
+
+/// The block around an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The number of its place of allocation: an index into [`HeapProfile::sites`].
+    pub site: u32,
+    /// Where it begins.
+    pub address: u64,
+    /// Its bytes.
+    pub size_bytes: u64,
+}
+
+impl Blocks {
+    /// No blocks; places of allocation are told apart by this many calls.
+    pub fn new(frames_max: usize) -> Blocks {
+        Blocks { known: SharedKnown::default(), heap: Heap::new(frames_max) }
+    }
+
+    /// The instrumentation code that asks for the events. `modules` gets each module in which code
+    /// runs when that is first seen, with its symbols.
+    pub fn instrumenter(&self, modules: impl FnMut(&Module, &Listing) + 'static) -> Instrumenter {
+        let mut asker = Asker::new(self.known.clone()).with_modules(modules);
+        Box::new(move |block, requests| asker.ask(block, requests))
+    }
+
+    /// Takes the calls of a thread, to read its events; [`Blocks::put_back`] ends that.
+    pub fn take(&mut self, thread: u32) -> CallStack {
+        let (thread, groups) = self.heap.threads.remove(&thread).unwrap_or_default();
+        CallStack { thread, groups }
+    }
+
+    /// Puts the calls of a thread back.
+    pub fn put_back(&mut self, thread: u32, calls: CallStack) {
+        self.heap.threads.insert(thread, (calls.thread, calls.groups));
+    }
+
+    /// Follows an event of a thread.
+    #[inline(always)]
+    pub fn event(&mut self, calls: &mut CallStack, event: &Record) {
+        self.heap.event(&mut calls.thread, event.extra, event.address);
+    }
+
+    /// The block around an address; `None` if none lives there. Three loads.
+    #[inline(always)]
+    pub fn find(&self, address: u64) -> Option<Found> {
+        let block = self.heap.live.get(self.heap.live.find(address)?);
+        Some(Found { site: block.site, address: block.address, size_bytes: block.size_bytes })
+    }
+
+    /// Brings what [`Blocks::find`] will read for the first [`WARMED`] of these addresses into the
+    /// host's caches: worth it where many look-ups follow, because alone each waits for memory
+    /// twice.
+    pub fn warm(&self, addresses: impl Iterator<Item = u64>) {
+        std::hint::black_box(self.heap.live.warm(addresses));
+    }
+
+    /// The calls that led to a place of allocation, the innermost first.
+    pub fn stack(&self, site: u32) -> Vec<(Module, u64)> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let call = |number: &u32| {
+            let Call { module, address } = *known.calls.get(*number as usize)?;
+            Some((known.modules.get(module as usize)?.clone(), address))
+        };
+        self.heap.sites.stack(site).iter().filter_map(call).collect()
+    }
+
+    /// The program executes another one: all memory is gone.
+    pub fn executes(&mut self) {
+        self.heap.executes();
+    }
+
+    /// Ends the program after this many instructions of all threads.
+    pub fn finish(self, instructions: u64) -> HeapProfile {
+        let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
+        finish(self.heap, known, instructions)
+    }
+}
+
+/// The profile of a program that ends after this many instructions.
+pub(crate) fn finish(mut heap: Heap, known: Known, instructions: u64) -> HeapProfile {
+    heap.ended(instructions);
+    let Known { calls, modules, has_allocator } = known;
+    let (all, peak_at, lost) = (heap.sites.all.clone(), heap.sites.peak_at, heap.lost);
+    let sites = heap.sites.finish();
+    HeapProfile { all, sites, calls, modules, peak_at, instructions, lost, has_allocator }
+}
+
+impl CallStack {
+    /// Whether the thread is in an allocating function.
+    #[inline(always)]
+    pub fn is_allocating(&self) -> bool {
+        self.thread.inside.is_some()
+    }
+
+    /// Whose part of the thread's stack an address is; `None` if it lies far from the stack.
+    pub fn frame(&self, address: u64) -> Option<StackFrame> {
+        self.thread.frame(address)
+    }
+}

@@ -1,0 +1,232 @@
+//! `lightfoot cache --by object`, `type` and `field`: programs whose misses follow from their
+//! source, line by line, on a simulated machine of known sizes.
+
+mod bench;
+
+use bench::{compile, json, lightfoot, Bench};
+use serde_json::Value;
+use std::path::Path;
+
+/// Elements of the arrays, and lines of the table.
+const COUNT: u64 = 20_000;
+
+/// An array of structures of one line each, filled and walked; an array of doubles, the same way;
+/// a hash join over a table of lines; a list whose nodes are a line each. Every pass is longer than
+/// the cache, so that each line is missed once in each pass.
+const PASSES: &str = r#"
+#include <stdlib.h>
+#define COUNT 20000L
+#define APART __attribute__((noinline, noclone))
+struct particle { double volatile mass; long volatile number; char cold[48]; };
+struct bucket { long volatile key; long volatile value; long unused[6]; };
+struct node { struct node *volatile next; long volatile value; char rest[48]; };
+struct wide { long volatile first; char between[64]; long volatile last; char behind[48]; };
+static struct bucket buckets[COUNT] __attribute__((aligned(64)));
+struct node *list;
+void *lines(size_t count, size_t size) { return aligned_alloc(64, count * size); }
+APART void fill(struct particle *all) {
+    for (long i = 0; i < COUNT; i++) { all[i].mass = i; all[i].number = i; }
+}
+APART double walk(struct particle *all) {
+    double sum = 0;
+    for (long i = 0; i < COUNT; i++) sum += all[i].mass;
+    return sum;
+}
+APART double apart(double volatile *masses) {
+    double sum = 0;
+    for (long i = 0; i < COUNT; i++) masses[i] = i;
+    for (long i = 0; i < COUNT; i++) sum += masses[i];
+    return sum;
+}
+APART long join(void) {
+    long sum = 0;
+    for (long i = 0; i < COUNT; i++) { struct bucket *b = &buckets[i * 7919 % COUNT]; b->key = i; b->value = i; }
+    for (long i = 0; i < COUNT; i++) { struct bucket *b = &buckets[i * 7919 % COUNT]; if (b->key == i) sum += b->value; }
+    return sum;
+}
+APART void grow(void) {
+    for (long i = 0; i < COUNT; i++) {
+        struct node *node = lines(1, sizeof *node);
+        node->value = i;
+        node->next = list;
+        list = node;
+    }
+}
+APART long follow(void) {
+    long sum = 0;
+    for (struct node *node = list; node; node = node->next) sum += node->value;
+    return sum;
+}
+APART long ends(struct wide *all) {
+    long sum = 0;
+    for (long i = 0; i < COUNT; i++) sum += all[i].first + all[i].last;
+    return sum;
+}
+int main(void) {
+    struct particle *particles = lines(COUNT, sizeof *particles);
+    fill(particles);
+    double sum = walk(particles);
+    double *masses = aligned_alloc(64, COUNT * sizeof *masses);
+    sum += apart(masses);
+    sum += join();
+    grow();
+    sum += follow();
+    struct wide *pairs = lines(COUNT, sizeof *pairs);
+    sum += ends(pairs);
+    return sum < 0;
+}
+"#;
+
+const MISSES: [&str; 6] =
+    ["l1i_misses", "l1d_load_misses", "l1d_store_misses", "l2_misses", "l3_misses", "dtlb_misses"];
+
+/// The machine: small caches and TLBs of LRU.
+const MACHINE: [&str; 4] = ["--machine", "zen4", "--l1d", "32K,8,64"];
+
+fn report(bench: &Bench, program: &Path, options: &[&str]) -> Value {
+    let lightfoot = lightfoot().within(bench.path()).arg("cache").args(MACHINE);
+    let ran = lightfoot.args(["--format", "json"]).args(options).arg("--").arg(program).run();
+    ran.ends_with(0);
+    json(ran.said().as_bytes())
+}
+
+fn rows<'a>(report: &'a Value, table: &str) -> &'a [Value] {
+    report["objects"][table].as_array().unwrap()
+}
+
+/// The sum of a column.
+fn sum<'a>(rows: impl IntoIterator<Item = &'a Value>, column: &str) -> u64 {
+    rows.into_iter().map(|row| row[column].as_u64().unwrap_or(0)).sum()
+}
+
+/// Misses of the first level: loads and stores.
+fn first_level(row: &Value) -> (u64, u64) {
+    (row["l1d_load_misses"].as_u64().unwrap(), row["l1d_store_misses"].as_u64().unwrap())
+}
+
+/// The type with this name.
+fn named<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let types = rows(report, "types");
+    let names: Vec<&Value> = types.iter().map(|row| &row["name"]).collect();
+    types.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} among {names:?}"))
+}
+
+fn field<'a>(row: &'a Value, name: &str) -> &'a Value {
+    row["fields"].as_array().unwrap().iter().find(|field| field["name"] == name).unwrap()
+}
+
+#[test]
+fn misses_of_objects_are_those_that_the_source_says_and_add_up_to_those_of_the_run() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "passes", &["-O1", "-g"], PASSES) else { return };
+    let report = report(&bench, &program, &["--by", "object"]);
+    let objects = rows(&report, "objects");
+    let totals = &report["totals"];
+    for column in MISSES {
+        assert_eq!(sum(objects, column), totals[column].as_u64().unwrap_or(0), "{column}");
+    }
+    let plain = self::report(&bench, &program, &[]);
+    for column in MISSES {
+        assert_eq!(totals[column], plain["totals"][column], "{column} of the run without objects");
+    }
+    // The caller of `lines` tells its blocks apart.
+    let frame = |row: &Value, at: usize| {
+        let number = row["stack"][at].as_u64().unwrap() as usize;
+        rows(&report, "frames")[number]["function"].as_str().unwrap().to_owned()
+    };
+    let of_lines = |bytes: u64, caller: &str| {
+        let is_it = |row: &&Value| {
+            row["footprint_bytes"] == bytes && row["kind"] == "heap" && frame(row, 1) == caller
+        };
+        objects.iter().find(is_it).unwrap_or_else(|| panic!("no blocks of {bytes} bytes from {caller}"))
+    };
+    let particles = of_lines(64 * COUNT, "main");
+    assert_eq!((frame(particles, 0).as_str(), first_level(particles)), ("lines", (COUNT, COUNT)));
+    assert_eq!(particles["blocks"], 1);
+    // `aligned_alloc` itself writes no node, but headers beside nodes.
+    let nodes = of_lines(64 * COUNT, "grow");
+    assert_eq!((first_level(nodes).0, &nodes["blocks"]), (COUNT, &Value::from(COUNT)));
+    let masses = objects.iter().find(|row| row["footprint_bytes"] == 8 * COUNT).unwrap();
+    assert_eq!(first_level(masses), (COUNT / 8, COUNT / 8), "eight of them share a line");
+    let buckets = objects.iter().find(|row| row["name"] == "buckets").unwrap();
+    assert_eq!((&buckets["kind"], first_level(buckets)), (&Value::from("global"), (COUNT, COUNT)));
+    assert_eq!(first_level(of_lines(128 * COUNT, "main")), (2 * COUNT, 0), "each spreads over two lines");
+}
+
+#[test]
+fn fields_have_the_misses_and_uses_that_the_source_says() {
+    let bench = Bench::new();
+    for level in ["-O0", "-O2"] {
+        let Some(program) = compile(&bench, "passes", &[level, "-g"], PASSES) else { return };
+        let report = report(&bench, &program, &["--by", "field", "--accesses"]);
+        let typed = rows(&report, "types").iter().chain(rows(&report, "untyped"));
+        for column in MISSES {
+            let all = report["totals"][column].as_u64().unwrap_or(0);
+            assert_eq!(sum(typed.clone(), column), all, "{level}: {column}");
+        }
+        let particle = named(&report, "particle");
+        assert_eq!(particle["size_bytes"], 64);
+        let uses = |row: &Value| (row["loads"].as_u64().unwrap(), row["stores"].as_u64().unwrap());
+        assert_eq!(first_level(field(particle, "mass")), (COUNT, COUNT), "{level}");
+        assert_eq!(uses(field(particle, "mass")), (COUNT, COUNT), "{level}");
+        assert_eq!(first_level(field(particle, "number")), (0, 0), "{level}");
+        assert_eq!(uses(field(particle, "number")), (0, COUNT), "{level}");
+        assert_eq!(uses(field(particle, "cold")), (0, 0), "{level}");
+        let node = named(&report, "node");
+        assert_eq!(uses(field(node, "next")), (COUNT, COUNT), "{level}");
+        let bucket = named(&report, "bucket");
+        assert_eq!(
+            (uses(field(bucket, "key")), uses(field(bucket, "value"))),
+            ((COUNT, COUNT), (COUNT, COUNT))
+        );
+        let double = named(&report, "double");
+        assert_eq!(first_level(double), (COUNT / 8, COUNT / 8), "{level}");
+        // Both fields that are written share the line that is fetched; then one of them is read.
+        let object = rows(&report, "objects").iter().find(|row| row["type"] == "particle").unwrap();
+        assert_eq!(object["fetched_bytes"], 2 * 64 * COUNT, "{level}");
+        assert_eq!(object["used_bytes"], (16 + 8) * COUNT, "{level}");
+        assert!(object["told_by"].as_str().unwrap().starts_with("variable particles"), "{object}");
+    }
+}
+
+#[test]
+fn a_page_names_cold_fields_and_an_order_that_saves_lines() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "passes", &["-O2", "-g"], PASSES) else { return };
+    let page = |name: &str| {
+        let lightfoot = lightfoot().within(bench.path()).arg("cache").args(MACHINE);
+        let ran = lightfoot.args(["--by", "field", "--type", name, "--"]).arg(&program).run();
+        ran.ends_with(0);
+        ran.said().to_owned()
+    };
+    let particle = page("particle");
+    assert!(particle.contains("cold : char[]  never used"), "{particle}");
+    assert!(particle.contains("no order of its members"), "{particle}");
+    let wide = page("wide");
+    assert!(wide.contains("20,000 visits of values touch 40,000 lines, 2.000 each"), "{wide}");
+    let squeezed = wide.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(squeezed.contains("this order would touch 20,000 lines, 20,000 (50.0 %) fewer"), "{wide}");
+    let report = report(&bench, &program, &["--by", "field", "--type", "wide"]);
+    let together = &named(&report, "wide")["together"];
+    assert_eq!(together["pairs"][0]["fields"], serde_json::json!(["first", "last"]));
+    assert_eq!(together["proposal"]["lines"], COUNT);
+}
+
+#[test]
+fn what_cannot_be_combined_is_refused_with_a_sentence() {
+    let bench = Bench::new();
+    for (options, sentence) in [
+        (&["count", "--by", "object"][..], "use lightfoot cache --by object"),
+        (&["cache", "--by", "object,line"], "--by object stands alone"),
+        (&["cache", "--by", "type", "--follow-children"], "it follows the program alone"),
+        (&["cache", "--by", "object", "--format", "html"], "use text, json or csv"),
+        (&["cache", "--by", "field", "--branches"], "has no place beside rows of data"),
+        (&["cache", "--accesses"], "add --by object"),
+        (&["cache", "--by", "object", "--type", "x"], "add --by field"),
+        (&["cache", "--by", "object", "--frames", "0"], "expected 1 to 100"),
+    ] {
+        let ran = lightfoot().within(bench.path()).args(options).args(["--", "/bin/true"]).run();
+        let said = ran.said().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(sentence), "{options:?}: {said}");
+    }
+}

@@ -1,0 +1,106 @@
+//! Sums by field: what was missed in each field of each type.
+
+use crate::debug::layout::TypeLayout;
+use crate::map::{ObjectKey, ObjectMap, Place};
+use crate::tally::ObjectMisses;
+use crate::typing::{within, Typing, Within};
+use crate::uses::{AllUses, ThreadUses, Uses};
+use event::Access;
+use simulate::LocatedMiss;
+use std::collections::HashMap;
+
+/// The sums of a type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TypeSums {
+    /// By field.
+    pub(crate) fields: Vec<ObjectMisses>,
+    /// Of bytes between fields, and of a type without fields.
+    pub(crate) between: ObjectMisses,
+    /// Of bytes behind the elements.
+    pub(crate) beyond: ObjectMisses,
+    /// Accesses by field, where all references are known.
+    pub(crate) uses: Vec<Uses>,
+}
+
+/// Sums of all types.
+#[derive(Default)]
+pub(crate) struct Fields {
+    pub(crate) typing: Typing,
+    pub(crate) sums: Vec<TypeSums>,
+    /// The object that was looked up last, and its layout.
+    last: Option<(ObjectKey, Option<u32>)>,
+}
+
+/// What is added to a field.
+pub(crate) enum Missed {
+    Caches,
+    Pages,
+}
+
+impl Fields {
+    /// Counts a miss at an address of an object.
+    pub(crate) fn miss(&mut self, map: &ObjectMap, place: &Place, miss: &LocatedMiss, missed: Missed) {
+        let Some(layout) = self.layout(map, place.key) else { return };
+        let sums = self.sums_at(layout, place, miss.address);
+        match missed {
+            Missed::Caches => sums.missed_caches(miss),
+            Missed::Pages => sums.missed_pages(miss),
+        }
+    }
+
+    /// Counts an access to an object for its field, and notes the visit of its value.
+    pub(crate) fn access(
+        &mut self,
+        map: &ObjectMap,
+        place: &Place,
+        (address, access): (u64, Access),
+        (all, thread): (&mut AllUses, &mut ThreadUses),
+    ) {
+        let Some(number) = self.layout(map, place.key) else { return };
+        self.sums_of(number);
+        let layout = &self.typing.layouts[number as usize];
+        let Within::Element { start, offset } = within(place, address, layout.size_bytes) else { return };
+        let Some(field) = layout.field_at(offset) else { return };
+        self.sums[number as usize].uses[field].count(access);
+        all.visit(thread, number, start, field);
+    }
+
+    /// The layout of an object's elements.
+    pub(crate) fn layout(&mut self, map: &ObjectMap, key: ObjectKey) -> Option<u32> {
+        if let Some((_, layout)) = self.last.filter(|last| last.0 == key) {
+            return layout;
+        }
+        let layout = self.typing.of(key, map).map(|typed| typed.layout);
+        self.last = Some((key, layout));
+        layout
+    }
+
+    /// The sums of the field at an address.
+    fn sums_at(&mut self, layout: u32, place: &Place, address: u64) -> &mut ObjectMisses {
+        let number = layout as usize;
+        self.sums_of(layout);
+        let layout: &TypeLayout = &self.typing.layouts[number];
+        let sums = &mut self.sums[number];
+        match within(place, address, layout.size_bytes) {
+            Within::Beyond => &mut sums.beyond,
+            Within::Element { offset, .. } => match layout.field_at(offset) {
+                Some(field) => &mut sums.fields[field],
+                None => &mut sums.between,
+            },
+        }
+    }
+
+    /// Makes room for the sums of a layout.
+    fn sums_of(&mut self, layout: u32) {
+        while self.sums.len() <= layout as usize {
+            let count = self.typing.layouts[self.sums.len()].fields.len();
+            let (fields, uses) = (vec![ObjectMisses::default(); count], vec![Uses::default(); count]);
+            self.sums.push(TypeSums { fields, uses, ..TypeSums::default() });
+        }
+    }
+
+    /// Which type each object has, and what told so.
+    pub(crate) fn types_of_objects(&self) -> HashMap<ObjectKey, (u32, String)> {
+        self.typing.found().map(|(key, typed)| (key, (typed.layout, typed.way.clone()))).collect()
+    }
+}

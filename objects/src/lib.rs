@@ -1,0 +1,33 @@
+//! Which data a program misses: simulated misses by object, by type and by field.
+//!
+//! People mend data, and a profile of code does not name it. The tool of this crate simulates the
+//! references of a program as `lightfoot cache` does, and counts each miss for the object at its
+//! address: blocks of a place of allocation, a variable, frames of a function, code of a file.
+//!
+//! | you have | you want | call |
+//! |---|---|---|
+//! | a program and a machine | misses by object | [`ObjectTool`] |
+//! | addresses of another tool | what lies there at this time | [`ObjectMap`] |
+//!
+//! **Leaves out** what the program starts, and levels that are not plain.
+
+#![forbid(unsafe_code)]
+
+mod debug;
+mod fields;
+mod globals;
+mod map;
+mod names;
+mod order;
+mod tally;
+mod tool;
+mod typing;
+mod uses;
+
+pub use debug::layout::{Field, TypeLayout};
+pub use map::{ObjectKey, ObjectMap, Place};
+pub use names::{FoundType, Frame, Named, Object, ObjectKind};
+pub use order::{lines_now, propose, Proposal, Visits};
+pub use tally::ObjectMisses;
+pub use tool::{Found, ObjectTool};
+pub use uses::Uses;

@@ -1,0 +1,320 @@
+//! The tool: simulates a program's references, and counts each miss for the object that it touched.
+//!
+//! **The problem.** Misses come out of a simulation in large batches, while blocks come and go
+//! between two references. **The idea.** A batch is divided: its references go to the simulation,
+//! which returns the misses with the numbers of their records; its events are kept with the number
+//! of references before them. Then both lists are merged: all misses before an event are counted
+//! with the map as it is, and the event changes the map.
+//!
+//! ```text
+//!   batch       L S E1 L L E2 S          E: a call, an allocation or its end
+//!   simulation  L S    L L    S  ──▶ misses of records 1, 2, 4
+//!   merge       1 | E1 | 2 | E2 | 4
+//! ```
+//!
+//! References and misses are those of `lightfoot cache`, so that the sums over all objects are its
+//! totals. **Leaves out** programs that the program starts, and levels that are not plain.
+
+use crate::fields::{Fields, Missed};
+use crate::map::{ObjectKey, ObjectMap, Place, WARMED};
+use crate::names::{name, Named};
+use crate::tally::Tally;
+use crate::uses::{AllUses, ThreadUses};
+use event::{Access, Groups, Record, RecordKind, StateLayout, Step, Stream};
+use heap::CallStack;
+use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
+use instrument::ComplexCounts;
+use simulate::{count_kinds, Counts, Levels, LocatedMiss, LocatedMisses, MissSide, Simulator, WriteBacks};
+use std::collections::HashMap;
+
+/// The tool.
+pub struct ObjectTool {
+    levels: Levels,
+    stream: Stream,
+    map: Option<ObjectMap>,
+    tally: Tally,
+    /// Where types are wanted.
+    fields: Option<Fields>,
+    /// Where all references are wanted.
+    uses: Option<AllUses>,
+    simulator: Option<Simulator>,
+    image: u32,
+    /// Complex references of threads whose records were read in part.
+    groups: HashMap<u32, Groups>,
+    found: Found,
+    buffers: Buffers,
+}
+
+/// What a run has found.
+#[derive(Default)]
+pub struct Found {
+    /// Misses by site and block, under the numbers of the run's profile.
+    pub counts: Counts,
+    /// Records that the simulation read, by kind.
+    pub records: event::Counter,
+    /// The objects.
+    pub objects: Named,
+}
+
+#[derive(Default)]
+struct Buffers {
+    references: Vec<Record>,
+    events: Vec<(usize, Record)>,
+    misses: LocatedMisses,
+}
+
+impl ObjectTool {
+    /// A tool that simulates plain `levels` from a stream that was planned for them; places of
+    /// allocation are told apart by `frames_max` calls.
+    pub fn new(levels: &Levels, stream: Stream, frames_max: usize) -> ObjectTool {
+        ObjectTool {
+            levels: levels.clone(),
+            stream,
+            map: Some(ObjectMap::new(frames_max)),
+            tally: Tally::default(),
+            fields: None,
+            uses: None,
+            simulator: None,
+            image: 0,
+            groups: HashMap::new(),
+            found: Found::default(),
+            buffers: Buffers::default(),
+        }
+    }
+
+    /// Also finds the types of objects, and counts misses by field.
+    #[must_use]
+    pub fn with_types(self) -> ObjectTool {
+        ObjectTool { fields: Some(Fields::default()), ..self }
+    }
+
+    /// Also counts accesses, bytes used of fetched lines, and fields that are used together: for a
+    /// full stream only.
+    #[must_use]
+    pub fn with_accesses(self) -> ObjectTool {
+        let uses = AllUses::new(u64::from(self.levels.data.line_bytes).min(64));
+        ObjectTool { uses: Some(uses), ..self }
+    }
+
+    /// What was found, once the program has run.
+    pub fn into_found(self) -> Found {
+        self.found
+    }
+
+    /// Simulates the references of a batch, which are in the buffers.
+    fn simulate(&mut self, thread: u32) {
+        let Buffers { references, misses, .. } = &mut self.buffers;
+        count_kinds(references, &mut self.found.records);
+        let (levels, stream) = (&self.levels, &self.stream);
+        let simulator = self.simulator.get_or_insert_with(|| {
+            Simulator::of_stream(levels, stream, WriteBacks::Ignored).expect("the levels were checked")
+        });
+        simulator.records_located(thread, references, misses);
+    }
+
+    /// Ends the simulation of an image.
+    fn end_image(&mut self) {
+        if let Some(simulator) = self.simulator.take() {
+            self.found.counts.add(&simulator.counts());
+        }
+    }
+}
+
+/// Counts misses, and accesses where they are wanted, for objects.
+struct Counting<'a> {
+    map: &'a mut ObjectMap,
+    tally: &'a mut Tally,
+    fields: Option<&'a mut Fields>,
+    uses: Option<(&'a mut AllUses, ThreadUses)>,
+    calls: CallStack,
+    sites: &'a event::Sites,
+}
+
+impl Counting<'_> {
+    /// Merges the misses of a batch with its events, and with its references where accesses are
+    /// wanted.
+    fn merge(
+        &mut self,
+        misses: &LocatedMisses,
+        events: &[(usize, Record)],
+        references: &[Record],
+        groups: &mut Groups,
+    ) {
+        let mut left = Left { caches: misses.caches(), pages: misses.pages(), warmed: [0; 2] };
+        let mut done = 0;
+        let ends = events.iter().map(|(before, event)| (*before, Some(event)));
+        for (before, event) in ends.chain([(references.len(), None)]) {
+            if self.uses.is_some() {
+                for (number, record) in (done..before).zip(&references[done..before]) {
+                    self.missed(number + 1, &mut left);
+                    self.used(record, groups);
+                }
+                done = before;
+            }
+            self.missed(before, &mut left);
+            event.into_iter().for_each(|event| self.map.event(&mut self.calls, event));
+        }
+        self.missed(usize::MAX, &mut left);
+    }
+
+    /// Counts the misses of records before this one.
+    #[inline(always)]
+    fn missed(&mut self, record: usize, left: &mut Left<'_>) {
+        while let Some(miss) = next(&mut left.caches, record) {
+            warm(self.map, left.caches, &mut left.warmed[0]);
+            let place = self.place(&miss);
+            let number = self.tally.number(place.key);
+            self.tally.of(number).missed_caches(&miss);
+            if let Some(fields) = &mut self.fields {
+                fields.miss(self.map, &place, &miss, Missed::Caches);
+            }
+            if let Some((uses, thread)) = &mut self.uses {
+                if miss.missed(0) && miss.side() != MissSide::Fetch {
+                    uses.fetch(thread, miss.address, number);
+                }
+            }
+        }
+        while let Some(miss) = next(&mut left.pages, record) {
+            warm(self.map, left.pages, &mut left.warmed[1]);
+            let place = self.place(&miss);
+            let number = self.tally.number(place.key);
+            self.tally.of(number).missed_pages(&miss);
+            if let Some(fields) = &mut self.fields {
+                fields.miss(self.map, &place, &miss, Missed::Pages);
+            }
+        }
+    }
+
+    /// Counts the accesses of a record.
+    fn used(&mut self, record: &Record, groups: &mut Groups) {
+        let (site, size_bytes) = (record.site(), record.code().size_bytes());
+        match record.code().kind() {
+            RecordKind::Load => self.access(site, record.address, size_bytes, Access::Load),
+            RecordKind::Store => self.access(site, record.address, size_bytes, Access::Store),
+            RecordKind::Modify => {
+                self.access(site, record.address, size_bytes, Access::Load);
+                self.access(site, record.address, size_bytes, Access::Store);
+            }
+            RecordKind::Complex | RecordKind::Payload => {
+                if let Step::Whole(site, complex) = groups.push(record) {
+                    complex.references(&StateLayout::default(), |address, size_bytes, access| {
+                        self.access(site, address, size_bytes, access);
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn access(&mut self, site: usize, address: u64, size_bytes: u32, access: Access) {
+        let Some((uses, thread)) = &mut self.uses else { return };
+        if access == Access::Prefetch {
+            return;
+        }
+        let ip = || self.sites.sites.get(site).map_or(0, |site| site.ip);
+        let place = self.map.at(&self.calls, address, ip);
+        uses.of(self.tally.number(place.key)).count(access);
+        uses.touch(thread, address, size_bytes.into());
+        if let Some(fields) = &mut self.fields {
+            fields.access(self.map, &place, (address, access), (&mut **uses, thread));
+        }
+    }
+
+    /// What a miss touched.
+    fn place(&mut self, miss: &LocatedMiss) -> Place {
+        if miss.side() == MissSide::Fetch {
+            return Place { key: ObjectKey::Code(miss.address >> 12), start: 0, size_bytes: 0 };
+        }
+        let ip = || self.sites.sites.get(miss.site()).map_or(0, |site| site.ip);
+        self.map.at(&self.calls, miss.address, ip)
+    }
+}
+
+/// Misses of a batch that are not counted yet, and how many of each are warmed.
+struct Left<'a> {
+    caches: &'a [LocatedMiss],
+    pages: &'a [LocatedMiss],
+    warmed: [usize; 2],
+}
+
+/// Warms the map for the next misses of a list, if none is warmed.
+#[inline(always)]
+fn warm(map: &ObjectMap, list: &[LocatedMiss], warmed: &mut usize) {
+    if *warmed == 0 {
+        *warmed = list.len().min(WARMED);
+        map.warm(list[..*warmed].iter().map(|miss| miss.address));
+    }
+    *warmed = warmed.saturating_sub(1);
+}
+
+/// The next miss of a record before this one.
+#[inline(always)]
+fn next(list: &mut &[LocatedMiss], record: usize) -> Option<LocatedMiss> {
+    let (first, rest) = list.split_first().filter(|(first, _)| (first.record as usize) < record)?;
+    *list = rest;
+    Some(*first)
+}
+
+impl Tool for ObjectTool {
+    fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    fn sums(&self) -> Sums {
+        Sums::Instructions
+    }
+
+    fn complex_counts(&self) -> ComplexCounts {
+        ComplexCounts::ByObserver
+    }
+
+    fn instrumenter(&mut self) -> Instrumenter {
+        match &mut self.map {
+            Some(map) => map.instrumenter(),
+            None => Box::new(|_, _| {}),
+        }
+    }
+
+    fn start(&mut self, program: &Program) {
+        if std::mem::replace(&mut self.image, program.image) != program.image {
+            self.end_image();
+            self.map.iter_mut().for_each(ObjectMap::executes);
+            self.uses.iter_mut().for_each(AllUses::end);
+            self.groups.clear();
+        }
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>) {
+        let Buffers { references, events, .. } = &mut self.buffers;
+        references.clear();
+        events.clear();
+        self.found.counts.damaged += batch.divide(references, events);
+        self.simulate(batch.thread());
+        let Some(map) = &mut self.map else { return };
+        let (tally, calls) = (&mut self.tally, map.take(batch.thread()));
+        let fields = self.fields.as_mut();
+        let uses = self.uses.as_mut().map(|uses| {
+            let thread = uses.take(batch.thread());
+            (uses, thread)
+        });
+        let mut counting = Counting { map, tally, fields, uses, calls, sites: batch.sites() };
+        let Buffers { references, events, misses } = &self.buffers;
+        counting.merge(misses, events, references, self.groups.entry(batch.thread()).or_default());
+        let Counting { calls, uses, .. } = counting;
+        if let Some((uses, thread)) = uses {
+            uses.put_back(batch.thread(), thread);
+        }
+        map.put_back(batch.thread(), calls);
+    }
+
+    fn finish(&mut self, summary: &Summary<'_>) -> std::io::Result<Report> {
+        self.end_image();
+        let Some(map) = self.map.take() else { return Ok(Report::default()) };
+        let profile = &summary.outcome().profile;
+        let (heap, variables) = map.finish(profile.instructions_retired());
+        let found = std::mem::take(&mut self.tally).finish();
+        let more = (self.fields.take(), self.uses.take());
+        self.found.objects = name(found, more, &heap, &variables, &profile.modules);
+        Ok(Report::default())
+    }
+}

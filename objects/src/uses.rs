@@ -1,0 +1,232 @@
+//! What a program does with its data beyond missing it: accesses, bytes used of each line that was
+//! fetched, and fields that are used together. It takes every reference.
+//!
+//! **Bytes used.** A first-level miss fetches a line for the object that missed. The bytes that the
+//! thread touches in the line until it misses the line again, or ends, are the bytes used of that
+//! fetch. **Visits.** A value of a structure is visited from the first use of one of its fields
+//! until sixteen other values of structures were visited meanwhile, about; the fields that a visit
+//! used are used together. **Leaves out** the second line of a reference across two lines that
+//! misses both, whose bytes count for the fetch before.
+
+use crate::order::{Visits, FIELDS_MAX};
+use event::Access;
+use std::collections::HashMap;
+use symbol::ByNumber;
+
+/// Accesses of an object or field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uses {
+    /// Loads.
+    pub loads: u64,
+    /// Stores.
+    pub stores: u64,
+    /// Bytes of lines that first-level misses fetched.
+    pub fetched_bytes: u64,
+    /// Bytes of these that were touched before the line was missed again.
+    pub used_bytes: u64,
+}
+
+impl Uses {
+    /// Counts an access.
+    pub(crate) fn count(&mut self, access: Access) {
+        match access {
+            Access::Load => self.loads += 1,
+            Access::Store => self.stores += 1,
+            Access::Prefetch => {}
+        }
+    }
+
+    /// Adds other uses.
+    pub fn add(&mut self, other: &Uses) {
+        self.loads += other.loads;
+        self.stores += other.stores;
+        self.fetched_bytes += other.fetched_bytes;
+        self.used_bytes += other.used_bytes;
+    }
+}
+
+/// A line that was fetched.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fetched {
+    /// The object whose miss fetched it.
+    object: u32,
+    /// Bytes that were touched, by bit.
+    touched: u64,
+}
+
+/// Bytes used of the lines that a thread has fetched.
+#[derive(Default)]
+struct Lines {
+    fetched: ByNumber<u64, Fetched>,
+}
+
+/// Visits that are open, by a hash of the value's address.
+const OPEN: usize = 16;
+
+/// A value that is being visited.
+#[derive(Clone, Copy, Debug, Default)]
+struct Open {
+    start: u64,
+    layout: u32,
+    /// 0: none.
+    fields: u128,
+}
+
+#[derive(Default)]
+struct Thread {
+    lines: Lines,
+    open: [Open; OPEN],
+}
+
+/// Uses of all objects.
+pub(crate) struct AllUses {
+    line_bytes: u64,
+    threads: HashMap<u32, Thread>,
+    objects: Vec<Uses>,
+    visits: HashMap<(u32, u128, u64), u64>,
+}
+
+/// The uses of one thread, while a batch of it is read.
+pub(crate) struct ThreadUses {
+    thread: Thread,
+}
+
+impl AllUses {
+    /// No uses; lines have this many bytes, at most 64.
+    pub(crate) fn new(line_bytes: u64) -> AllUses {
+        AllUses { line_bytes, threads: HashMap::new(), objects: Vec::new(), visits: HashMap::new() }
+    }
+
+    /// Takes a thread's state; [`AllUses::put_back`] ends that.
+    pub(crate) fn take(&mut self, thread: u32) -> ThreadUses {
+        ThreadUses { thread: self.threads.remove(&thread).unwrap_or_default() }
+    }
+
+    /// Puts a thread's state back.
+    pub(crate) fn put_back(&mut self, number: u32, uses: ThreadUses) {
+        self.threads.insert(number, uses.thread);
+    }
+
+    /// The uses of an object by number.
+    #[inline]
+    pub(crate) fn of(&mut self, object: u32) -> &mut Uses {
+        let at = object as usize;
+        if self.objects.len() <= at {
+            self.objects.resize(at + 1, Uses::default());
+        }
+        &mut self.objects[at]
+    }
+
+    /// A miss fetches the line at an address for an object.
+    pub(crate) fn fetch(&mut self, uses: &mut ThreadUses, address: u64, object: u32) {
+        let fetched = Fetched { object, touched: 0 };
+        let before = uses.thread.lines.fetched.insert(address / self.line_bytes, fetched);
+        before.into_iter().for_each(|line| self.evicted(line));
+    }
+
+    /// Counts the bytes of a line that is fetched no longer.
+    fn evicted(&mut self, line: Fetched) {
+        let line_bytes = self.line_bytes;
+        let uses = self.of(line.object);
+        uses.fetched_bytes += line_bytes;
+        uses.used_bytes += u64::from(line.touched.count_ones());
+    }
+
+    /// Notes that a thread touches bytes.
+    #[inline]
+    pub(crate) fn touch(&mut self, uses: &mut ThreadUses, address: u64, size_bytes: u64) {
+        let end = address.saturating_add(size_bytes.max(1));
+        let mut at = address;
+        while at < end {
+            let offset = at % self.line_bytes;
+            let bytes = (self.line_bytes - offset).min(end - at);
+            if let Some(line) = uses.thread.lines.fetched.get_mut(&(at / self.line_bytes)) {
+                line.touched |= (u64::MAX >> (64 - bytes)) << offset;
+            }
+            at += bytes;
+        }
+    }
+
+    /// Notes the use of a field of the value that begins at an address.
+    #[inline]
+    pub(crate) fn visit(&mut self, uses: &mut ThreadUses, layout: u32, start: u64, field: usize) {
+        if field >= FIELDS_MAX {
+            return;
+        }
+        let slot = (start.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60) as usize % OPEN;
+        let open = &mut uses.thread.open[slot];
+        if (open.start, open.layout) == (start, layout) {
+            open.fields |= 1 << field;
+            return;
+        }
+        let fields = 1 << field;
+        let before = std::mem::replace(open, Open { start, layout, fields });
+        self.close(before);
+    }
+
+    fn close(&mut self, visit: Open) {
+        if visit.fields != 0 {
+            let key = (visit.layout, visit.fields, visit.start % self.line_bytes);
+            *self.visits.entry(key).or_default() += 1;
+        }
+    }
+
+    /// Ends all lines and visits: the program has ended, or executes another one.
+    pub(crate) fn end(&mut self) {
+        let threads = std::mem::take(&mut self.threads);
+        for thread in threads.into_values() {
+            thread.lines.fetched.into_values().for_each(|line| self.evicted(line));
+            thread.open.into_iter().for_each(|visit| self.close(visit));
+        }
+    }
+
+    /// The uses of each object, and the visits of each layout.
+    pub(crate) fn finish(mut self) -> (Vec<Uses>, HashMap<u32, Vec<Visits>>) {
+        self.end();
+        let mut visits: HashMap<u32, Vec<Visits>> = HashMap::new();
+        for ((layout, fields, start), count) in self.visits {
+            visits.entry(layout).or_default().push(Visits { fields, start, count });
+        }
+        for list in visits.values_mut() {
+            list.sort_by_key(|visit| (std::cmp::Reverse(visit.count), visit.fields, visit.start));
+        }
+        (self.objects, visits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_count_for_the_fetch_of_their_line() {
+        let mut all = AllUses::new(64);
+        let mut thread = all.take(1);
+        all.touch(&mut thread, 0x1000, 8);
+        all.fetch(&mut thread, 0x1008, 3);
+        all.touch(&mut thread, 0x1008, 8);
+        all.touch(&mut thread, 0x100c, 8);
+        all.fetch(&mut thread, 0x1040, 3);
+        // The last bytes of one line and the first of the next one.
+        all.touch(&mut thread, 0x103c, 8);
+        all.fetch(&mut thread, 0x1000, 4);
+        all.put_back(1, thread);
+        let (uses, _) = all.finish();
+        assert_eq!((uses[3].fetched_bytes, uses[3].used_bytes), (128, 12 + 4 + 4));
+        assert_eq!((uses[4].fetched_bytes, uses[4].used_bytes), (64, 0));
+    }
+
+    #[test]
+    fn fields_of_a_value_are_used_together() {
+        let mut all = AllUses::new(64);
+        let mut thread = all.take(1);
+        for start in [0x1000, 0x1040, 0x1080] {
+            all.visit(&mut thread, 2, start, 0);
+            all.visit(&mut thread, 2, start, 5);
+        }
+        all.visit(&mut thread, 2, 0x20c8, FIELDS_MAX);
+        all.put_back(1, thread);
+        let (_, visits) = all.finish();
+        assert_eq!(visits[&2], [Visits { fields: 0b10_0001, start: 0, count: 3 }]);
+    }
+}
