@@ -26,8 +26,8 @@ impl Reason {
     /// The reason with one more layout that refused the keys; those that do not fit are left out.
     pub(crate) fn after(self, layout: Layout, refusal: Refusal) -> Reason {
         let place = (0..REFUSALS_MAX).map(|number| 8 + 16 * number).find(|place| self.0 >> place == 0);
-        let entry = u64::from(layout.code() & 0xFF) | u64::from(refusal.code()) << 8;
-        Reason(place.map_or(self.0, |place| self.0 | entry << place))
+        let entry = u64::from(layout.code() & 0xFF) | (u64::from(refusal.code()) << 8);
+        Reason(place.map_or(self.0, |place| self.0 | (entry << place)))
     }
 
     /// The word of a file.
@@ -47,7 +47,7 @@ impl Reason {
             2 => {}
             _ => return String::from("as the file says, which does not say why"),
         }
-        let entries = (0..REFUSALS_MAX).map(|number| self.0 >> (8 + 16 * number) & 0xFFFF);
+        let entries = (0..REFUSALS_MAX).map(|number| (self.0 >> (8 + 16 * number)) & 0xFFFF);
         let refusals = entries.filter_map(|entry| {
             let (layout, why) =
                 (Layout::from_code(entry as u32 & 0xFF)?, Refusal::from_code((entry >> 8) as u8)?);

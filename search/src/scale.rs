@@ -83,7 +83,7 @@ impl<L: Lane> Scale<L> {
 
     /// The largest bucket that a query reaches.
     pub(crate) fn last_bucket(&self) -> u64 {
-        (self.beyond.widen() as u128 * self.multiplier as u128 >> L::BITS) as u64
+        ((self.beyond.widen() as u128 * self.multiplier as u128) >> L::BITS) as u64
     }
 
     /// The numbers from which the map can be restored.

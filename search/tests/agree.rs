@@ -114,9 +114,11 @@ fn crowded_lines_overflow_and_too_crowded_ones_refuse() {
     }
 }
 
-/// Keys that are evenly spread in `stretches`, each with its first key, its width and its number of
-/// keys: shapes that a table of pieces must follow or refuse.
-fn stretched(stretches: &[(u64, u64, usize)], seed: u64) -> Vec<u64> {
+/// Evenly spread keys: the first, the width of their range, and their number.
+type Stretch = (u64, u64, usize);
+
+/// Keys that are evenly spread in `stretches`: shapes that a table of pieces must follow or refuse.
+fn stretched(stretches: &[Stretch], seed: u64) -> Vec<u64> {
     let mut random = Random::new(seed);
     let mut keys = Vec::new();
     for &(first, width, count) in stretches {
@@ -138,7 +140,7 @@ fn check_both_widths(keys: &[u64], what: &str) {
 #[test]
 fn keys_that_are_hard_to_cut() {
     let top = u64::MAX;
-    let shapes: [(&str, &[(u64, u64, usize)]); 8] = [
+    let shapes: [(&str, &[Stretch]); 8] = [
         ("outliers at both ends", &[(0, 1, 1), (1 << 62, 1 << 50, 4000), (top, 1, 1)]),
         ("many equal outliers", &[(0, 1, 900), (1 << 62, 1 << 50, 4000), (top, 1, 2000)]),
         ("two points", &[(0, 1, 2500), (top, 1, 2500)]),
@@ -272,7 +274,7 @@ proptest! {
     #[test]
     fn any_stretches(stretches in proptest::collection::vec((any::<u64>(), 0..64u32, 1..900usize), 1..6), seed in any::<u64>()) {
         // Widths are powers of two up to the whole range.
-        let stretches: Vec<(u64, u64, usize)> =
+        let stretches: Vec<Stretch> =
             stretches.into_iter().map(|(first, bits, count)| (first, 1 << bits, count)).collect();
         check_both_widths(&stretched(&stretches, seed), "any stretches");
     }

@@ -138,7 +138,7 @@ impl<L: Lane> Pieces<L> {
         let entries = lanes_mut::<u32>(roots);
         for ((root, &logarithm), entry) in cuts.logarithms.iter().enumerate().zip(entries) {
             let below = self.shift - logarithm;
-            *entry = first_cell << BELOW_BITS | below;
+            *entry = (first_cell << BELOW_BITS) | below;
             // The last root may end in the midst of its cells.
             let low = (root as u64) << self.shift;
             let high = self.beyond.widen().min(low | self.within().widen());

@@ -235,7 +235,7 @@ impl<L: Lane> Contents<L> for Pieces<L> {
     }
 
     fn numbers(&self) -> Numbers {
-        let packed = u64::from(self.shift) | u64::from(self.inner.digit.bits()) << 32;
+        let packed = u64::from(self.shift) | (u64::from(self.inner.digit.bits()) << 32);
         let (buckets, blocks) = (self.inner.scale.buckets() as u64, self.inner.blocks as u64);
         [self.min.widen(), self.beyond.widen(), packed, self.cells as u64, buckets, blocks]
     }
