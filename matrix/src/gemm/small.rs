@@ -9,7 +9,7 @@ use super::operand::{Op, Operand};
 use super::source::PanelWalk;
 use super::threads::WORTH_A_THREAD;
 use super::tile::{BlockProduct, Edge, Left, Target};
-use crate::kernel::Reach;
+use crate::kernel::{DirectTile, Reach, RealKernel};
 use crate::tile_sizes::Tiling;
 use crate::view::{Part, ViewMut};
 use crate::{Element, Real};
@@ -37,6 +37,28 @@ pub(super) fn run<T: Element>(
     }
     let panel = to.layout.panel();
     let kernel = <T::Real as Real>::kernel(c.kernel);
+    if T::PARTS == 1 && rows <= 3 * panel && cols <= 24 && kernel.columns == 8 && !kernel.direct.is_empty() {
+        let panels = (rows + panel - 1) >> panel.trailing_zeros();
+        let bytes = |stride: usize| (stride * size_of::<T>()) as isize;
+        let tile = DirectTile {
+            k: depth,
+            a_panel: bytes(left.layout.panel_stride(0)),
+            a_step: bytes(panel),
+            b_column: bytes(1),
+            b_step: bytes(panel),
+            b_far: bytes(right.layout.panel_stride(0)),
+            c_panel: bytes(to.layout.panel_stride(0)),
+            c_column: bytes(panel),
+            last_rows: rows - (panels - 1) * panel,
+            alpha: alpha.re(),
+            beta: beta.re(),
+        };
+        let (a, b) = (a.view.storage.as_ptr().cast(), b.view.storage.as_ptr().cast());
+        // SAFETY: the operands are as large as their parts say and are borrowed here, `C` mutably;
+        // a matrix has a kernel only if the processor has its features.
+        unsafe { run_direct(kernel, &tile, (panels, cols), a, b, c.storage.as_mut_ptr().cast()) };
+        return true;
+    }
     let walk = |part: &Part, start: *const T| {
         let panel_stride = part.layout.panel_stride(0) as isize;
         PanelWalk { start, panel_stride, row_stride: 1, step: panel as isize }
@@ -51,6 +73,37 @@ pub(super) fn run<T: Element>(
     // matrix has a kernel only if the processor has its features.
     unsafe { BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach }.run() };
     true
+}
+
+/// Computes a few tiles with direct kernels, which have no column group to fill up and no padding to
+/// compute. `b_far` is the distance of B's panels.
+///
+/// # Safety
+/// The panels hold `panels` panels and `cols` columns of the tile's depth, `C` is writable by this
+/// thread alone, and the processor has the kernel's features.
+unsafe fn run_direct<R: Real>(
+    kernel: &'static RealKernel<R>,
+    tile: &DirectTile<R>,
+    (panels, cols): (usize, usize),
+    a: *const R,
+    b: *const R,
+    c: *mut R,
+) {
+    let kernels = kernel.direct[panels - 1];
+    // A group starts at a multiple of eight columns, and may reach into the next panel of B where
+    // panels have eight rows.
+    let most = if kernel.panel == 8 { kernels.len() } else { 8 };
+    let mut col = 0;
+    while col < cols {
+        let left = cols - col;
+        let width = if left <= most { left } else { 8.min(most) };
+        let (high, low) = (col / kernel.panel, col % kernel.panel);
+        let offset = high as isize * tile.b_far + low as isize * tile.b_column;
+        let to = c.wrapping_byte_offset(col as isize * tile.c_column);
+        // SAFETY: these columns lie in the panels.
+        unsafe { kernels[width - 1](tile, a, b.wrapping_byte_offset(offset), to) };
+        col += width;
+    }
 }
 
 /// The most rows and columns of an operand: three such operands lie in near caches, one block of
