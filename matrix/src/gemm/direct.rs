@@ -17,7 +17,7 @@
 //! **Leaves out** complex numbers, arrays whose rows are not adjacent, and depths and sizes beyond
 //! [`MOST`], for which packing pays. Entries have the same bits either way.
 
-use crate::kernel::{DirectKernel, DirectKernels, DirectTile, RealKernel};
+use crate::kernel::{row_mask, DirectKernel, DirectKernels, DirectTile, RealKernel, Update};
 use crate::{Element, Real};
 
 /// The most rows, columns and steps of `k` of a direct product.
@@ -106,7 +106,8 @@ fn tile<T: Element>(
         b_far: 8 * b.1 * bytes,
         c_panel: panel as isize * bytes,
         c_column: c.1 * bytes,
-        last_rows: m - (panels - 1) * panel,
+        mask: row_mask(m - (panels - 1) * panel),
+            update: Update::of(alpha, beta),
         alpha: alpha.re(),
         beta: beta.re(),
     };
@@ -193,7 +194,7 @@ impl<R: Real> Plan<R> {
     /// # Safety
     /// The requirements of [`Self::run`].
     unsafe fn run_tiles(&self, a: *const R, b: *const R, c: *mut R) {
-        let whole = DirectTile { last_rows: self.panel, ..self.last };
+        let whole = DirectTile { mask: row_mask(self.panel), ..self.last };
         let (mut a, mut c) = (a, c);
         for group in 0..self.panels.count {
             let panels = self.panels.piece(group);

@@ -9,7 +9,7 @@ use super::operand::{Op, Operand};
 use super::source::PanelWalk;
 use super::threads::WORTH_A_THREAD;
 use super::tile::{BlockProduct, Edge, Left, Target};
-use crate::kernel::{DirectTile, Reach, RealKernel};
+use crate::kernel::{row_mask, DirectTile, Reach, RealKernel, Update};
 use crate::tile_sizes::Tiling;
 use crate::view::{Part, ViewMut};
 use crate::{Element, Real};
@@ -49,7 +49,8 @@ pub(super) fn run<T: Element>(
             b_far: bytes(right.layout.panel_stride(0)),
             c_panel: bytes(to.layout.panel_stride(0)),
             c_column: bytes(panel),
-            last_rows: rows - (panels - 1) * panel,
+            mask: row_mask(rows - (panels - 1) * panel),
+            update: Update::of(alpha, beta),
             alpha: alpha.re(),
             beta: beta.re(),
         };

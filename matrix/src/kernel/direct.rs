@@ -10,6 +10,8 @@
 //! The arithmetic is that of [`super::MicroKernel`]: one chain of fused multiply-adds in the order
 //! of `k` for each entry, then `α·sum + β·C`, so both give the same bits.
 
+use crate::Element;
+
 /// What a direct kernel knows about its tile in addition to the three addresses. Strides count
 /// bytes.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +32,43 @@ pub struct DirectTile<T> {
     pub c_panel: isize,
     /// Bytes from one column of `C` to the next.
     pub c_column: isize,
-    /// The existing rows of the last panel: 1 to a whole panel.
-    pub last_rows: usize,
+    /// The existing rows of the last panel, 1 to a whole panel: that many low bits are set.
+    pub mask: u32,
+    /// What happens to `C`.
+    pub update: Update,
     /// Factor of the product.
     pub alpha: T,
     /// Factor of the old contents of `C`. If it is zero, `C` is not read.
     pub beta: T,
+}
+
+/// What a product does to `C`, by its factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// α = 1 and β = 0: `C` becomes the sums.
+    Set,
+    /// β = 0: `C` becomes α times the sums, and is not read.
+    Scale,
+    /// `C` is multiplied by β, and α times the sums are added.
+    Add,
+}
+
+impl Update {
+    /// The update for these factors.
+    #[inline]
+    pub fn of<T: Element>(alpha: T, beta: T) -> Update {
+        match beta == T::ZERO {
+            true if alpha == T::ONE => Update::Set,
+            true => Update::Scale,
+            false => Update::Add,
+        }
+    }
+}
+
+/// The mask of a last panel with `rows` rows, 1 to 32.
+#[inline]
+pub(crate) fn row_mask(rows: usize) -> u32 {
+    u32::MAX >> (32 - rows)
 }
 
 /// A direct kernel for one number of panels and of columns: the tile, then the addresses of the
@@ -44,7 +77,7 @@ pub struct DirectTile<T> {
 /// # Safety
 /// The processor has the kernel's features. For every panel, step of `k` and column of the kernel,
 /// the entries of `A` and `B` are readable and those of `C` writable, and initialised unless `beta`
-/// is 0; of the last panel only `last_rows` rows need to exist.
+/// is 0; of the last panel only the rows in `mask` need to exist.
 pub type DirectKernel<T> = unsafe fn(&DirectTile<T>, *const T, *const T, *mut T);
 
 /// The direct kernels of an instruction set: `[p - 1][c - 1]` takes `p` panels and `c` columns.

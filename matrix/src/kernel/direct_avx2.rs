@@ -3,20 +3,20 @@
 //! **Shapes.** 1×8, 2×6 and 3×4 panels by columns, and all narrower ones; a panel is one 256-bit
 //! register. **Cost.** P loads, C broadcasts and P·C FMA per step of `k`. **Masks** are vectors.
 
-use super::direct::{DirectKernel, DirectTile};
+use super::direct::{DirectKernel, DirectTile, Update};
 use std::arch::x86_64::*;
 
 /// A mask of the first `rows` of four 8-byte lanes.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn four_lanes(rows: usize) -> __m256i {
-    _mm256_cmpgt_epi64(_mm256_set1_epi64x(rows as i64), _mm256_set_epi64x(3, 2, 1, 0))
+fn four_lanes(rows: u32) -> __m256i {
+    _mm256_cmpgt_epi64(_mm256_set1_epi64x(i64::from(rows)), _mm256_set_epi64x(3, 2, 1, 0))
 }
 
 /// A mask of the first `rows` of eight 4-byte lanes.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn eight_lanes(rows: usize) -> __m256i {
+fn eight_lanes(rows: u32) -> __m256i {
     _mm256_cmpgt_epi32(_mm256_set1_epi32(rows as i32), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0))
 }
 
@@ -47,7 +47,7 @@ macro_rules! direct {
                 c: *mut $real,
             ) {
                 let mut sums = [[$zero(); P]; C];
-                let mask = $mask(tile.last_rows);
+                let mask = $mask(tile.mask.trailing_ones());
                 let (a_panel, a_step, b_step) = (tile.a_panel, tile.a_step, tile.b_step);
                 let (mut a, mut b) = (a as isize, b as isize);
                 for _ in 0..tile.k {
@@ -80,13 +80,13 @@ macro_rules! direct {
                 let alpha = $set(tile.alpha);
                 // β = 0 does not read C: NaN in it must not survive. Multiplications by 1 would
                 // take 6 % of a product of 16×16×16.
-                if tile.beta == 0.0 && tile.alpha == 1.0 {
+                if tile.update == Update::Set {
                     for j in 0..C {
                         for p in 0..P {
                             put(p, j, sums[j][p]);
                         }
                     }
-                } else if tile.beta == 0.0 {
+                } else if tile.update == Update::Scale {
                     for j in 0..C {
                         for p in 0..P {
                             put(p, j, $mul(alpha, sums[j][p]));

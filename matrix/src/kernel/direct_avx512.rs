@@ -1,13 +1,13 @@
 //! Direct kernels with AVX-512: up to 24 accumulators, in shapes of one to four panels.
 //!
-//! **Shapes.** 1×12, 2×12, 3×8 and 4×6 panels by columns, and all narrower ones; a panel is one
+//! **Shapes.** 1×16, 2×12, 3×8 and 4×6 panels by columns, and all narrower ones; a panel is one
 //! 512-bit register. **Cost.** P loads, C broadcasts and P·C FMA per step of `k`. The load ports
 //! bind where `P + C ≥ P·C`, which is so for a single panel only. **Addresses.** Four columns of
 //! `B` are reached from one pointer with one, two and three times the stride; the strides and
 //! pointers are hidden from the compiler, which would otherwise keep an address for every column
 //! and spill them.
 
-use super::direct::{DirectKernel, DirectTile};
+use super::direct::{DirectKernel, DirectTile, Update};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -29,6 +29,7 @@ macro_rules! direct {
             const ONE: &[Call] = &[
                 tile::<1, 1>, tile::<1, 2>, tile::<1, 3>, tile::<1, 4>, tile::<1, 5>, tile::<1, 6>,
                 tile::<1, 7>, tile::<1, 8>, tile::<1, 9>, tile::<1, 10>, tile::<1, 11>, tile::<1, 12>,
+                tile::<1, 13>, tile::<1, 14>, tile::<1, 15>, tile::<1, 16>,
             ];
             const TWO: &[Call] = &[
                 tile::<2, 1>, tile::<2, 2>, tile::<2, 3>, tile::<2, 4>, tile::<2, 5>, tile::<2, 6>,
@@ -53,15 +54,17 @@ macro_rules! direct {
                 c: *mut $real,
             ) {
                 let mut sums = [[$zero(); P]; C];
-                let mask = (u32::MAX >> (32 - tile.last_rows)) as $mask;
+                let mask = tile.mask as $mask;
                 let (a_panel, a_step, b_step) = (tile.a_panel, tile.a_step, tile.b_step);
                 let column = opaque(tile.b_column);
                 let offsets = [0, column, 2 * column, opaque(3 * column)];
                 let mut a = a as isize;
                 // Columns 0, 4, 8 and 12 of B.
                 let (near, far) = (b as isize, b as isize + tile.b_far);
-                let mut b = [near, opaque(near + 4 * column), opaque(far)];
-                for _ in 0..tile.k {
+                let mut b = [near, opaque(near + 4 * column), opaque(far), opaque(far + 4 * column)];
+                let mut left_steps = tile.k;
+                loop {
+                    // One step of k: a column of each panel times each number of a row of B.
                     let mut left = [$zero(); P];
                     for p in 0..P {
                         let at = (a + p as isize * a_panel) as *const $real;
@@ -78,8 +81,12 @@ macro_rules! direct {
                         }
                     }
                     a += a_step;
-                    for j in 0..3 {
+                    for j in 0..4 {
                         b[j] += b_step;
+                    }
+                    left_steps -= 1;
+                    if left_steps == 0 {
+                        break;
                     }
                 }
                 let is_last = |p: usize| p + 1 == P;
@@ -93,13 +100,13 @@ macro_rules! direct {
                 let alpha = $set(tile.alpha);
                 // β = 0 does not read C: NaN in it must not survive. Multiplications by 1 would
                 // take 6 % of a product of 16×16×16.
-                if tile.beta == 0.0 && tile.alpha == 1.0 {
+                if tile.update == Update::Set {
                     for j in 0..C {
                         for p in 0..P {
                             put(p, j, sums[j][p]);
                         }
                     }
-                } else if tile.beta == 0.0 {
+                } else if tile.update == Update::Scale {
                     for j in 0..C {
                         for p in 0..P {
                             put(p, j, $mul(alpha, sums[j][p]));

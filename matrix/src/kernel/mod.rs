@@ -50,7 +50,8 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-pub use direct::{DirectKernel, DirectKernels, DirectTile};
+pub(crate) use direct::row_mask;
+pub use direct::{DirectKernel, DirectKernels, DirectTile, Update};
 pub use instruction_set::{Kernel, RealKernel};
 pub use microkernel::{MicroKernel, MicrokernelArguments, Reach, MAX_PANELS};
 
