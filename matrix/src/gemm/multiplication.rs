@@ -103,6 +103,20 @@ impl Gemm {
         if small::run(self.tiling, alpha, a, b, beta, c) {
             return Ok(());
         }
+        self.multiply_stored(alpha, a, b, beta, c)
+    }
+
+    /// Multiplies views whose shapes and panels fit.
+    #[inline(never)]
+    fn multiply_stored<T: Element>(
+        &self,
+        alpha: T,
+        a: &Operand<'_, T>,
+        b: &Operand<'_, T>,
+        beta: T,
+        c: &mut ViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        let panel = c.part.layout.panel();
         // The job uses Bᵀ as its right operand, so its operator is the opposite one.
         let exchanged = match b.op {
             Op::Plain => Op::Transposed,
