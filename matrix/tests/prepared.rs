@@ -65,7 +65,11 @@ fn prepared<T: Number>(
     let product = gemm.prepare(alpha, a_shape, b_shape, beta, c_shape).unwrap();
     product.multiply(&a, &b, &mut c).unwrap();
     let (places, origin) = (c_shape.strides(), |shape: StridedShape, cols: usize| {
-        if shape.strides().1 < 0 { cols.saturating_sub(1) * shape.strides().1.unsigned_abs() } else { 0 }
+        if shape.strides().1 < 0 {
+            cols.saturating_sub(1) * shape.strides().1.unsigned_abs()
+        } else {
+            0
+        }
     });
     let view = |data, shape: StridedShape, cols| {
         let (row, col) = shape.strides();
@@ -209,7 +213,9 @@ fn what_does_not_fit_is_named() {
     let huge = StridedShape::new(usize::MAX, 2, 1, isize::MAX);
     assert!(Gemm::new().prepare(1.0, huge, StridedShape::new(2, 1, 1, 1), 0.0, huge).is_err());
     // `gemm` refuses what its quick check does not understand in the same words.
-    let call = |rsc, csc| lightfoot_matrix::gemm(4, 4, 4, 1.0, &full, 1, 4, &full, 1, 4, 0.0, &mut [0.0; 16], rsc, csc);
+    let call = |rsc, csc| {
+        lightfoot_matrix::gemm(4, 4, 4, 1.0, &full, 1, 4, &full, 1, 4, 0.0, &mut [0.0; 16], rsc, csc)
+    };
     assert!(matches!(call(1, 3), Err(Error::Overlap { .. })));
     assert!(matches!(call(1, 5), Err(Error::OutOfBounds { .. })));
     assert!(matches!(call(-1, 4), Err(Error::OutOfBounds { .. })));

@@ -107,7 +107,7 @@ fn tile<T: Element>(
         c_panel: panel as isize * bytes,
         c_column: c.1 * bytes,
         mask: row_mask(m - (panels - 1) * panel),
-            update: Update::of(alpha, beta),
+        update: Update::of(alpha, beta),
         alpha: alpha.re(),
         beta: beta.re(),
     };

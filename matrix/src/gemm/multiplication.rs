@@ -2,8 +2,8 @@
 
 use super::job::{self, Destination, Job};
 use super::operand::{Op, Operand};
-use super::source::Plain;
 use super::prepared::{roles, Roles};
+use super::source::Plain;
 use super::{direct, scale, small, threads};
 use crate::kernel::Kernel;
 use crate::strided::{Strided, StridedMut};

@@ -163,14 +163,7 @@ impl<T: Element> Prepared<T> {
     }
 
     /// Computes products `range` of a checked batch; `c` begins with the first of their results.
-    fn part(
-        &self,
-        batch: &Batch,
-        range: Range<usize>,
-        a: &[T],
-        b: &[T],
-        c: &mut [T],
-    ) -> Result<(), Error> {
+    fn part(&self, batch: &Batch, range: Range<usize>, a: &[T], b: &[T], c: &mut [T]) -> Result<(), Error> {
         let (a, b) = (&a[range.start * batch.a..], &b[range.start * batch.b..]);
         let Some(plan) = &self.plan else {
             let single = self.gemm.threads(1);

@@ -69,7 +69,7 @@ pub(super) fn run<T: Element>(
     };
     let (start, col_stride) = (c.storage.as_mut_ptr(), panel as isize);
     let panel_stride = to.layout.first_panel_stride() as isize;
-    let a = &Left { walk: walk(left, a.view.storage.as_ptr()), tail: None };
+    let a = &Left { walk: walk(left, a.view.storage.as_ptr()), tail: None, pending: None };
     let b = &walk(right, b.view.storage.as_ptr());
     let c = &Target { start, panel_stride, row_stride: 1, col_stride, edge: Edge::Padded };
     let (reach, b_edge) = (Reach::Near, Edge::Padded);

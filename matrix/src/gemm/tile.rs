@@ -21,8 +21,9 @@
 //! **Invariant.** Every entry is summed by one chain of multiply-adds in the order of `k`, however
 //! it is written, so results do not depend on the place of an entry.
 
-use super::source::PanelWalk;
+use super::source::{PanelWalk, Plain};
 use crate::kernel::{MicroKernel, MicrokernelArguments, Reach, RealKernel, MAX_PANELS};
+use crate::panel::Panels;
 use crate::Element;
 use std::ops::Range;
 
@@ -53,6 +54,19 @@ pub(super) struct Left<T> {
     pub(super) walk: PanelWalk<T>,
     /// If the last row of tiles is stored elsewhere: its first panel and its address.
     pub(super) tail: Option<(usize, PanelWalk<T>)>,
+    /// If the panels have not been copied yet: the array from which they are.
+    pub(super) pending: Option<Pending<T>>,
+}
+
+/// Panels that are copied one row of tiles at a time, just before their first use: they are then
+/// in the second-level cache, and not written to memory and read back.
+#[derive(Clone, Copy)]
+pub(super) struct Pending<T> {
+    pub(super) plain: Plain<T>,
+    /// The first row of the block.
+    pub(super) row: usize,
+    /// First step and number of steps of `k`.
+    pub(super) depth: (usize, usize),
 }
 
 /// One block product: `C ← β·C + α·A·Bᵀ`, where `A` has `rows`×`depth` entries and `B`
@@ -75,6 +89,9 @@ pub(super) struct BlockProduct<'a, T: Element> {
     pub(super) c: &'a Target<T>,
     pub(super) reach: Reach,
 }
+
+/// Bytes of a cache line.
+const LINE_BYTES: isize = 64;
 
 /// The most reals in a register tile of any kernel: 48×8.
 const TILE_REALS: usize = 384;
@@ -118,6 +135,7 @@ impl<T: Element> BlockProduct<'_, T> {
                 panels,
                 |left| take(left, most),
                 |first, count| {
+                    self.copy_pending(first, count);
                     self.run_row((first, count), 0..cols, self.kernel.run[count - 1], direct);
                 },
             );
@@ -144,6 +162,7 @@ impl<T: Element> BlockProduct<'_, T> {
     #[inline]
     fn exchanges_roles_in_last_row(&self) -> bool {
         let in_panels = self.b_edge == Edge::Padded && self.b.row_stride == 1 && self.a.tail.is_none();
+        let in_panels = in_panels && self.a.pending.is_none();
         T::PARTS == 1 && self.rows & (self.panel - 1) == 1 && in_panels
     }
 
@@ -181,6 +200,7 @@ impl<T: Element> BlockProduct<'_, T> {
                 alpha: self.alpha.re(),
                 beta: self.beta.re(),
                 next: start.cast::<T::Real>(),
+                ahead: LINE_BYTES,
                 reach: self.reach,
             };
             let run = kernel.tall.get(panels - 1).unwrap_or_else(|| &kernel.run[panels - 1][0]);
@@ -199,6 +219,22 @@ impl<T: Element> BlockProduct<'_, T> {
                 (0..cols).for_each(|col| *entry(col) = *tile.add(col));
             }
         }
+    }
+
+    /// Copies the panels of a row of tiles, if they are not copied yet.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::run`]; the array has the rows and the depth of this block, and
+    /// nothing else uses the memory of the panels.
+    #[inline]
+    unsafe fn copy_pending(&self, first: usize, count: usize) {
+        let Some(Pending { plain, row, depth }) = self.a.pending else { return };
+        let (walk, panel) = (&self.a.walk, self.panel);
+        let rows = (self.rows - first * panel).min(count * panel);
+        let start = walk.start.wrapping_offset(first as isize * walk.panel_stride).cast_mut();
+        let to = Panels { start, stride: walk.panel_stride as usize, panel };
+        // SAFETY: these rows lie in the array, and these panels in the scratch memory of the block.
+        unsafe { plain.copy((row + first * panel, rows), depth, to) };
     }
 
     /// Calls `row` with the first and the number of panels of every row of tiles. No row of tiles
@@ -267,11 +303,22 @@ impl<T: Element> BlockProduct<'_, T> {
             alpha: self.alpha.re(),
             beta: self.beta.re(),
             next: a.wrapping_offset(count as isize * walk.panel_stride).cast::<T::Real>(),
+            ahead: LINE_BYTES,
             reach: self.reach,
         };
         // A kernel prefetches one line of the next panels per four steps; the next call continues
-        // from there.
+        // from there. If those panels are still to be copied, the array's columns are prefetched: a
+        // call fetches one line of some columns, and several calls all lines of them.
         let ahead = self.depth / 4 * self.kernel.panel;
+        let source = self.a.pending.filter(|pending| pending.plain.row_stride == 1).map(|pending| {
+            let Pending { plain, row, depth } = pending;
+            let start = (row + (first + count) * panel) as isize + depth.0 as isize * plain.col_stride;
+            micro.ahead = plain.col_stride * size_of::<T>() as isize;
+            (plain.start.wrapping_offset(start), self.depth as isize / 4 * plain.col_stride)
+        });
+        // A row of tiles is this many lines high, and not aligned.
+        let lines = (count * self.panel * size_of::<T>()) as isize / LINE_BYTES + 1;
+        let mut call = 0;
         let Range { start: mut col, end } = cols;
         while col < end {
             let cols = group.min(end - col);
@@ -281,6 +328,11 @@ impl<T: Element> BlockProduct<'_, T> {
             let c = c.wrapping_offset(col as isize * self.c.col_stride);
             micro.b = b.cast::<T::Real>();
             micro.c = c.cast::<T::Real>();
+            if let Some((start, columns)) = source {
+                let line = start.wrapping_offset(call / lines * columns);
+                micro.next = line.wrapping_byte_offset(call % lines * LINE_BYTES).cast::<T::Real>();
+                call += 1;
+            }
             // Complex columns are two real ones each.
             let run = runs[cols * T::PARTS - 1];
             // SAFETY: the pointers are those of this tile of the block; a `Kernel` is chosen only

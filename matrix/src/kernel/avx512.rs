@@ -228,11 +228,11 @@ impl<T> MicrokernelArguments<T> {
 
     /// Bytes from one prefetched line to the next.
     #[inline(always)]
-    fn ahead_bytes(&self) -> usize {
+    fn ahead_bytes(&self) -> isize {
         if self.reach == Reach::Near {
             0
         } else {
-            64
+            self.ahead
         }
     }
 }

@@ -28,12 +28,17 @@ macro_rules! direct {
 
             type Call = DirectKernel<$real>;
             const ONE: &[Call] = &[
-                tile::<1, 1>, tile::<1, 2>, tile::<1, 3>, tile::<1, 4>, tile::<1, 5>, tile::<1, 6>,
-                tile::<1, 7>, tile::<1, 8>,
+                tile::<1, 1>,
+                tile::<1, 2>,
+                tile::<1, 3>,
+                tile::<1, 4>,
+                tile::<1, 5>,
+                tile::<1, 6>,
+                tile::<1, 7>,
+                tile::<1, 8>,
             ];
-            const TWO: &[Call] = &[
-                tile::<2, 1>, tile::<2, 2>, tile::<2, 3>, tile::<2, 4>, tile::<2, 5>, tile::<2, 6>,
-            ];
+            const TWO: &[Call] =
+                &[tile::<2, 1>, tile::<2, 2>, tile::<2, 3>, tile::<2, 4>, tile::<2, 5>, tile::<2, 6>];
             const THREE: &[Call] = &[tile::<3, 1>, tile::<3, 2>, tile::<3, 3>, tile::<3, 4>];
             pub(in super::super) const KERNELS: &[&[Call]] = &[ONE, TWO, THREE];
 
@@ -56,7 +61,11 @@ macro_rules! direct {
                         let at = (a + p as isize * a_panel) as *const $real;
                         // SAFETY: the existing rows of panel `p` are readable.
                         left[p] = unsafe {
-                            if p + 1 < P { $load(at) } else { $masked_load(at, mask) }
+                            if p + 1 < P {
+                                $load(at)
+                            } else {
+                                $masked_load(at, mask)
+                            }
                         };
                     }
                     for j in 0..C {
@@ -75,7 +84,11 @@ macro_rules! direct {
                 };
                 // SAFETY: the existing rows of panel `p` are writable in column `j`.
                 let put = |p: usize, j: usize, value| unsafe {
-                    if is_last(p) { $masked_store(c_at(p, j), mask, value) } else { $store(c_at(p, j), value) }
+                    if is_last(p) {
+                        $masked_store(c_at(p, j), mask, value)
+                    } else {
+                        $store(c_at(p, j), value)
+                    }
                 };
                 let alpha = $set(tile.alpha);
                 // β = 0 does not read C: NaN in it must not survive. Multiplications by 1 would
@@ -97,7 +110,13 @@ macro_rules! direct {
                     for j in 0..C {
                         for p in 0..P {
                             // SAFETY: the existing rows are initialised, because β is not 0.
-                            let old = unsafe { if is_last(p) { $masked_load(c_at(p, j), mask) } else { $load(c_at(p, j)) } };
+                            let old = unsafe {
+                                if is_last(p) {
+                                    $masked_load(c_at(p, j), mask)
+                                } else {
+                                    $load(c_at(p, j))
+                                }
+                            };
                             put(p, j, $fma(alpha, sums[j][p], $mul(beta, old)));
                         }
                     }
@@ -108,10 +127,28 @@ macro_rules! direct {
 }
 
 direct!(
-    double, f64, four_lanes, _mm256_loadu_pd, _mm256_maskload_pd, _mm256_storeu_pd,
-    _mm256_maskstore_pd, _mm256_set1_pd, _mm256_setzero_pd, _mm256_fmadd_pd, _mm256_mul_pd
+    double,
+    f64,
+    four_lanes,
+    _mm256_loadu_pd,
+    _mm256_maskload_pd,
+    _mm256_storeu_pd,
+    _mm256_maskstore_pd,
+    _mm256_set1_pd,
+    _mm256_setzero_pd,
+    _mm256_fmadd_pd,
+    _mm256_mul_pd
 );
 direct!(
-    single, f32, eight_lanes, _mm256_loadu_ps, _mm256_maskload_ps, _mm256_storeu_ps,
-    _mm256_maskstore_ps, _mm256_set1_ps, _mm256_setzero_ps, _mm256_fmadd_ps, _mm256_mul_ps
+    single,
+    f32,
+    eight_lanes,
+    _mm256_loadu_ps,
+    _mm256_maskload_ps,
+    _mm256_storeu_ps,
+    _mm256_maskstore_ps,
+    _mm256_set1_ps,
+    _mm256_setzero_ps,
+    _mm256_fmadd_ps,
+    _mm256_mul_ps
 );

@@ -27,21 +27,49 @@ macro_rules! direct {
 
             type Call = DirectKernel<$real>;
             const ONE: &[Call] = &[
-                tile::<1, 1>, tile::<1, 2>, tile::<1, 3>, tile::<1, 4>, tile::<1, 5>, tile::<1, 6>,
-                tile::<1, 7>, tile::<1, 8>, tile::<1, 9>, tile::<1, 10>, tile::<1, 11>, tile::<1, 12>,
-                tile::<1, 13>, tile::<1, 14>, tile::<1, 15>, tile::<1, 16>,
+                tile::<1, 1>,
+                tile::<1, 2>,
+                tile::<1, 3>,
+                tile::<1, 4>,
+                tile::<1, 5>,
+                tile::<1, 6>,
+                tile::<1, 7>,
+                tile::<1, 8>,
+                tile::<1, 9>,
+                tile::<1, 10>,
+                tile::<1, 11>,
+                tile::<1, 12>,
+                tile::<1, 13>,
+                tile::<1, 14>,
+                tile::<1, 15>,
+                tile::<1, 16>,
             ];
             const TWO: &[Call] = &[
-                tile::<2, 1>, tile::<2, 2>, tile::<2, 3>, tile::<2, 4>, tile::<2, 5>, tile::<2, 6>,
-                tile::<2, 7>, tile::<2, 8>, tile::<2, 9>, tile::<2, 10>, tile::<2, 11>, tile::<2, 12>,
+                tile::<2, 1>,
+                tile::<2, 2>,
+                tile::<2, 3>,
+                tile::<2, 4>,
+                tile::<2, 5>,
+                tile::<2, 6>,
+                tile::<2, 7>,
+                tile::<2, 8>,
+                tile::<2, 9>,
+                tile::<2, 10>,
+                tile::<2, 11>,
+                tile::<2, 12>,
             ];
             const THREE: &[Call] = &[
-                tile::<3, 1>, tile::<3, 2>, tile::<3, 3>, tile::<3, 4>, tile::<3, 5>, tile::<3, 6>,
-                tile::<3, 7>, tile::<3, 8>,
+                tile::<3, 1>,
+                tile::<3, 2>,
+                tile::<3, 3>,
+                tile::<3, 4>,
+                tile::<3, 5>,
+                tile::<3, 6>,
+                tile::<3, 7>,
+                tile::<3, 8>,
             ];
-            const FOUR: &[Call] = &[
-                tile::<4, 1>, tile::<4, 2>, tile::<4, 3>, tile::<4, 4>, tile::<4, 5>, tile::<4, 6>,
-            ];
+            const FOUR: &[Call] =
+                &[tile::<4, 1>, tile::<4, 2>, tile::<4, 3>, tile::<4, 4>, tile::<4, 5>, tile::<4, 6>];
             pub(in super::super) const KERNELS: &[&[Call]] = &[ONE, TWO, THREE, FOUR];
 
             /// # Safety
@@ -70,7 +98,11 @@ macro_rules! direct {
                         let at = (a + p as isize * a_panel) as *const $real;
                         // SAFETY: the existing rows of panel `p` are readable.
                         left[p] = unsafe {
-                            if p + 1 < P { $load(at) } else { $masked_load(mask, at) }
+                            if p + 1 < P {
+                                $load(at)
+                            } else {
+                                $masked_load(mask, at)
+                            }
                         };
                     }
                     for j in 0..C {
@@ -95,7 +127,11 @@ macro_rules! direct {
                 };
                 // SAFETY: the existing rows of panel `p` are writable in column `j`.
                 let put = |p: usize, j: usize, value| unsafe {
-                    if is_last(p) { $masked_store(c_at(p, j), mask, value) } else { $store(c_at(p, j), value) }
+                    if is_last(p) {
+                        $masked_store(c_at(p, j), mask, value)
+                    } else {
+                        $store(c_at(p, j), value)
+                    }
                 };
                 let alpha = $set(tile.alpha);
                 // β = 0 does not read C: NaN in it must not survive. Multiplications by 1 would
@@ -129,10 +165,28 @@ macro_rules! direct {
 }
 
 direct!(
-    double, f64, __mmask8, _mm512_loadu_pd, _mm512_maskz_loadu_pd, _mm512_storeu_pd,
-    _mm512_mask_storeu_pd, _mm512_set1_pd, _mm512_setzero_pd, _mm512_fmadd_pd, _mm512_mul_pd
+    double,
+    f64,
+    __mmask8,
+    _mm512_loadu_pd,
+    _mm512_maskz_loadu_pd,
+    _mm512_storeu_pd,
+    _mm512_mask_storeu_pd,
+    _mm512_set1_pd,
+    _mm512_setzero_pd,
+    _mm512_fmadd_pd,
+    _mm512_mul_pd
 );
 direct!(
-    single, f32, __mmask16, _mm512_loadu_ps, _mm512_maskz_loadu_ps, _mm512_storeu_ps,
-    _mm512_mask_storeu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_fmadd_ps, _mm512_mul_ps
+    single,
+    f32,
+    __mmask16,
+    _mm512_loadu_ps,
+    _mm512_maskz_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_mask_storeu_ps,
+    _mm512_set1_ps,
+    _mm512_setzero_ps,
+    _mm512_fmadd_ps,
+    _mm512_mul_ps
 );

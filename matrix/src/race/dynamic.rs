@@ -135,8 +135,11 @@ pub(super) struct Xsmm(unsafe extern "C" fn(*const XsmmArguments));
 impl Xsmm {
     /// `data_type` is the library's number of the element type.
     pub(super) fn new(n: usize, data_type: c_uint) -> Option<Xsmm> {
-        type Dispatch =
-            unsafe extern "C" fn(XsmmShape, c_uint, c_uint) -> Option<unsafe extern "C" fn(*const XsmmArguments)>;
+        type Dispatch = unsafe extern "C" fn(
+            XsmmShape,
+            c_uint,
+            c_uint,
+        ) -> Option<unsafe extern "C" fn(*const XsmmArguments)>;
         /// `LIBXSMM_GEMM_FLAG_BETA_0` and `LIBXSMM_GEMM_PREFETCH_NONE`.
         const FLAGS: (c_uint, c_uint) = (4, 0);
         let library = open("LIGHTFOOT_LIBXSMM", &["libxsmm.so.2", "libxsmm.so"])?;
