@@ -90,6 +90,7 @@ mod support;
 
 mod blocked;
 mod buffer;
+mod column_sums;
 mod element;
 mod error;
 mod gemm;

@@ -7,6 +7,7 @@
 //! the panels and then of the rows of a panel if `A` is transposed, and no operation is fused, so
 //! every processor with panels of one height gives the same bits. **Leaves out** threads.
 
+use crate::column_sums;
 use crate::gemm::Op;
 use crate::view::View;
 use crate::{Element, Error};
@@ -172,65 +173,40 @@ impl<T: Element> Strip<'_, T> {
 
     /// Computes `y += α·Aᵀ·x`; `x` runs over the rows of the view. Each row of a panel has its own
     /// sum for every column, in `sums`; these are added up at the end, so storage is read in order
-    /// and no vector is added up before.
+    /// and no vector is added up before. Some columns at a time, so that their sums stay near.
     #[inline(always)]
     fn transposed_times<const P: usize>(&self, alpha: T, x: &[T], y: &mut [T], sums: &mut Vec<T>) {
-        sums.clear();
-        sums.resize(P * self.cols, T::ZERO);
-        let sums: &mut [[T; P]] = sums.as_chunks_mut().0;
         let (x, rest) = x.as_chunks::<P>();
-        let whole = x.len() / 4 * 4;
-        for first in (0..whole).step_by(4) {
-            let [a, b, c, d] = [0, 1, 2, 3].map(|i| self.columns::<P>(first + i));
-            add_four(&mut sums[..self.cols], [a, b, c, d], [0, 1, 2, 3].map(|i| x[first + i]));
-        }
-        for index in whole..x.len() {
-            for (column, sums) in self.columns::<P>(index).iter().zip(sums.iter_mut()) {
-                (0..P).for_each(|row| sums[row] = sums[row] + column[row] * x[index][row]);
+        let whole = x.len() / column_sums::PANELS * column_sums::PANELS;
+        let chunk = (NEAR_BYTES / size_of::<[T; P]>()).max(1);
+        for (at, y) in (0..).step_by(chunk).zip(y.chunks_mut(chunk)) {
+            let columns = |index: usize| &self.columns::<P>(index)[at..at + y.len()];
+            sums.clear();
+            sums.resize(P * y.len(), T::ZERO);
+            let sums: &mut [[T; P]] = sums.as_chunks_mut().0;
+            let (groups, _) = x.as_chunks::<{ column_sums::PANELS }>();
+            for (first, x) in (0..).step_by(column_sums::PANELS).zip(groups) {
+                column_sums::add(sums, [0, 1, 2, 3].map(|i| columns(first + i)), x);
             }
-        }
-        // Of the last panel, only the rows that exist are read.
-        if !rest.is_empty() {
-            for (column, sums) in self.columns::<P>(x.len()).iter().zip(sums.iter_mut()) {
-                for ((sum, &a), &x) in sums.iter_mut().zip(column).zip(rest) {
-                    *sum = *sum + a * x;
+            for index in whole..x.len() {
+                for (column, sums) in columns(index).iter().zip(sums.iter_mut()) {
+                    (0..P).for_each(|row| sums[row] = sums[row] + column[row] * x[index][row]);
                 }
             }
+            // Of the last panel, only the rows that exist are read.
+            if !rest.is_empty() {
+                for (column, sums) in columns(x.len()).iter().zip(sums.iter_mut()) {
+                    for ((sum, &a), &x) in sums.iter_mut().zip(column).zip(rest) {
+                        *sum = *sum + a * x;
+                    }
+                }
+            }
+            for (y, sums) in y.iter_mut().zip(sums) {
+                *y = *y + alpha * sums.iter().fold(T::ZERO, |sum, &part| sum + part);
+            }
         }
-        for (y, sums) in y.iter_mut().zip(sums) {
-            *y = *y + alpha * sums.iter().fold(T::ZERO, |sum, &part| sum + part);
-        }
     }
 }
 
-/// Adds the products of four panels with their parts of `x` to the sums of each column.
-#[inline(always)]
-fn add_four<T: Element, const P: usize>(sums: &mut [[T; P]], [a, b, c, d]: [&[[T; P]]; 4], x: [[T; P]; 4]) {
-    let len = sums.len();
-    let (a, b, c, d) = (&a[..len], &b[..len], &c[..len], &d[..len]);
-    for j in 0..len {
-        // Whole columns at a time, so that each line below becomes a vector operation.
-        let products = [times(a[j], x[0]), times(b[j], x[1]), times(c[j], x[2]), times(d[j], x[3])];
-        sums[j] = products.into_iter().fold(sums[j], plus);
-    }
-}
-
-/// The products of pairs of rows.
-#[inline(always)]
-fn times<T: Element, const P: usize>(a: [T; P], x: [T; P]) -> [T; P] {
-    let mut out = a;
-    for row in 0..P {
-        out[row] = a[row] * x[row];
-    }
-    out
-}
-
-/// The sums of pairs of rows.
-#[inline(always)]
-fn plus<T: Element, const P: usize>(a: [T; P], b: [T; P]) -> [T; P] {
-    let mut out = a;
-    for row in 0..P {
-        out[row] = a[row] + b[row];
-    }
-    out
-}
+/// Bytes of the sums of columns that are computed at a time: a third of a first-level cache.
+const NEAR_BYTES: usize = 16 << 10;
