@@ -88,7 +88,7 @@ fn best(rates: &Rates, problem: Problem, work: Work) -> usize {
 
 impl Tiling {
     /// The default for a product of depth `k` on this processor: the second model's T, and blocks
-    /// for the depth that its strips of equal depth have. The caches of the processor are read once.
+    /// for the depth that its strips of equal depth have. The processor's caches are read once.
     pub fn default_for<T: Element>(k: usize) -> Tiling {
         let (host, bytes) = (HostTiles::get(), size_of::<T>());
         let tile = host.tile(bytes);

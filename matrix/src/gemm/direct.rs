@@ -77,6 +77,45 @@ pub(super) type Shape = (usize, usize, usize);
 /// Row stride and column stride.
 pub(super) type Strides = (isize, isize);
 
+/// What a product with these factors does to `C`.
+#[inline]
+pub(super) fn update<T: Element>(alpha: T, beta: T) -> Update {
+    match beta == T::ZERO {
+        true if alpha == T::ONE => Update::Set,
+        true => Update::Scale,
+        false => Update::Add,
+    }
+}
+
+/// The operand that is used as the left one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Roles {
+    /// `A`.
+    Kept,
+    /// `Bᵀ`, because the columns of `C` are adjacent.
+    Exchanged,
+}
+
+/// The roles for a result with these strides. Panels need adjacent rows in `C`.
+#[inline]
+pub(super) fn roles(strides: Strides) -> Roles {
+    match strides {
+        (row, 1) if row != 1 => Roles::Exchanged,
+        _ => Roles::Kept,
+    }
+}
+
+/// The shape and the strides of the product that direct kernels compute: `C`, or `Cᵀ = Bᵀ·Aᵀ` if
+/// the columns of `C` are adjacent.
+#[inline(always)]
+pub(super) fn form((m, n, k): Shape, [a, b, c]: [Strides; 3]) -> (Shape, [Strides; 3], Roles) {
+    let exchanged = |strides: Strides| (strides.1, strides.0);
+    match roles(c) {
+        Roles::Kept => ((m, n, k), [a, b, c], Roles::Kept),
+        Roles::Exchanged => ((n, m, k), [exchanged(b), exchanged(a), exchanged(c)], Roles::Exchanged),
+    }
+}
+
 /// The tile of the last panels and the number of panels, unless packing pays or a stride is
 /// unsuitable. No number of the shape may be zero, nor α.
 #[inline(always)]
@@ -107,7 +146,7 @@ fn tile<T: Element>(
         c_panel: panel as isize * bytes,
         c_column: c.1 * bytes,
         mask: row_mask(m - (panels - 1) * panel),
-        update: Update::of(alpha, beta),
+        update: update(alpha, beta),
         alpha: alpha.re(),
         beta: beta.re(),
     };

@@ -1,10 +1,10 @@
 //! The entry points: options of a multiplication, and the conversion of operands to a job.
 
+use super::direct::{self, roles, Roles};
 use super::job::{self, Destination, Job};
 use super::operand::{Op, Operand};
-use super::prepared::{roles, Roles};
 use super::source::Plain;
-use super::{direct, scale, small, threads};
+use super::{scale, small, threads};
 use crate::kernel::Kernel;
 use crate::strided::{Strided, StridedMut};
 use crate::tile_sizes::Tiling;
@@ -159,7 +159,7 @@ impl Gemm {
         let (m, n, k) = (c.rows(), c.cols(), a.cols());
         if m != 0 && n != 0 && k != 0 && alpha != T::ZERO && self.tiling.is_none() {
             let kernel = <T::Real as Real>::kernel(self.kernel);
-            let (shape, strides, roles) = direct_form((m, n, k), [a.strides(), b.strides(), c.strides()]);
+            let (shape, strides, roles) = direct::form((m, n, k), [a.strides(), b.strides(), c.strides()]);
             let addresses = match roles {
                 Roles::Kept => (a.raw().0, b.raw().0, c.raw().0),
                 Roles::Exchanged => (b.raw().0, a.raw().0, c.raw().0),
@@ -184,7 +184,7 @@ impl Gemm {
         if m == 0 || n == 0 || k == 0 || factors.0 == T::ZERO || self.tiling.is_some() {
             return None;
         }
-        let (shape, strides, _) = direct_form(shape, strides);
+        let (shape, strides, _) = direct::form(shape, strides);
         direct::Plan::new(<T::Real as Real>::kernel(self.kernel), shape, factors, strides)
     }
 
@@ -240,20 +240,6 @@ impl Gemm {
 fn plain<T: Element>(view: &Strided<'_, T>) -> Plain<T> {
     let (start, row_stride, col_stride) = view.raw();
     Plain { start, row_stride, col_stride }
-}
-
-/// The shape and the strides of the product that direct kernels compute: `C`, or `Cᵀ = Bᵀ·Aᵀ` if the
-/// columns of `C` are adjacent.
-#[inline(always)]
-pub(super) fn direct_form(
-    (m, n, k): (usize, usize, usize),
-    [a, b, c]: [(isize, isize); 3],
-) -> ((usize, usize, usize), [(isize, isize); 3], Roles) {
-    let exchanged = |strides: (isize, isize)| (strides.1, strides.0);
-    match roles(c) {
-        Roles::Kept => ((m, n, k), [a, b, c], Roles::Kept),
-        Roles::Exchanged => ((n, m, k), [exchanged(b), exchanged(a), exchanged(c)], Roles::Exchanged),
-    }
 }
 
 #[inline]
@@ -317,7 +303,7 @@ pub fn gemm<T: Element>(
         && fits(strides[2], m, n, c.len())
     {
         let kernel = <T::Real as Real>::kernel(Kernel::best());
-        let (shape, strides, roles) = direct_form((m, n, k), strides);
+        let (shape, strides, roles) = direct::form((m, n, k), strides);
         let addresses = match roles {
             Roles::Kept => (a.as_ptr(), b.as_ptr(), c.as_mut_ptr()),
             Roles::Exchanged => (b.as_ptr(), a.as_ptr(), c.as_mut_ptr()),

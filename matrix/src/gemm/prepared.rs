@@ -4,7 +4,7 @@
 //! **Why.** A product of 4×4×4 takes 4 ns; checking three arrays takes as long. **Leaves out**
 //! blocked operands, whose shapes are checked already ([`super::Gemm::multiply`]).
 
-use super::direct::Plan;
+use super::direct::{roles, Plan, Roles};
 use super::multiplication::{check_shapes, Gemm};
 use super::pool;
 use super::threads::WORTH_A_THREAD;
@@ -38,15 +38,6 @@ pub struct Prepared<T: Element> {
     a: StridedShape,
     b: StridedShape,
     c: StridedShape,
-}
-
-/// The operand that is used as the left one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Roles {
-    /// `A`.
-    Kept,
-    /// `Bᵀ`, because the columns of `C` are adjacent.
-    Exchanged,
 }
 
 /// How the products of a batch lie in three slices: product `i` starts at `i` times a distance in
@@ -86,15 +77,6 @@ impl Gemm {
         let strides = [a.strides(), b.strides(), c.strides()];
         let plan = self.plan((c.rows(), c.cols(), a.cols()), (alpha, beta), strides);
         Ok(Prepared { plan, lengths, roles, gemm: *self, alpha, beta, a, b, c })
-    }
-}
-
-/// The roles for a result with these strides. Panels need adjacent rows in `C`.
-#[inline]
-pub(super) fn roles(strides: (isize, isize)) -> Roles {
-    match strides {
-        (row, 1) if row != 1 => Roles::Exchanged,
-        _ => Roles::Kept,
     }
 }
 

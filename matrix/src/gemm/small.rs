@@ -5,11 +5,12 @@
 //! Blocked operands of one strip whose product is not worth a second thread therefore go straight
 //! to the tiles. The arithmetic is the same.
 
+use super::direct;
 use super::operand::{Op, Operand};
 use super::source::PanelWalk;
 use super::threads::WORTH_A_THREAD;
 use super::tile::{BlockProduct, Edge, Left, Target};
-use crate::kernel::{row_mask, DirectTile, Reach, RealKernel, Update};
+use crate::kernel::{row_mask, DirectTile, Reach, RealKernel};
 use crate::tile_sizes::Tiling;
 use crate::view::{Part, ViewMut};
 use crate::{Element, Real};
@@ -52,7 +53,7 @@ pub(super) fn run<T: Element>(
             c_panel: bytes(to.layout.first_panel_stride()),
             c_column: bytes(panel),
             mask: row_mask(rows - (panels - 1) * panel),
-            update: Update::of(alpha, beta),
+            update: direct::update(alpha, beta),
             alpha: alpha.re(),
             beta: beta.re(),
         };
@@ -79,8 +80,8 @@ pub(super) fn run<T: Element>(
     true
 }
 
-/// Computes a few tiles with direct kernels, which have no column group to fill up and no padding to
-/// compute. `b_panel` is the distance of B's panels in bytes.
+/// Computes a few tiles with direct kernels, which have no column group to fill up and no padding
+/// to compute. `b_panel` is the distance of B's panels in bytes.
 ///
 /// # Safety
 /// The panels hold `panels` panels and `cols` columns of the tile's depth, `C` is writable by this

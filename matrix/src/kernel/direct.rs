@@ -10,8 +10,6 @@
 //! The arithmetic is that of [`super::MicroKernel`]: one chain of fused multiply-adds in the order
 //! of `k` for each entry, then `α·sum + β·C`, so both give the same bits.
 
-use crate::Element;
-
 /// What a direct kernel knows about its tile in addition to the three addresses. Strides count
 /// bytes.
 #[derive(Clone, Copy, Debug)]
@@ -51,18 +49,6 @@ pub enum Update {
     Scale,
     /// `C` is multiplied by β, and α times the sums are added.
     Add,
-}
-
-impl Update {
-    /// The update for these factors.
-    #[inline]
-    pub fn of<T: Element>(alpha: T, beta: T) -> Update {
-        match beta == T::ZERO {
-            true if alpha == T::ONE => Update::Set,
-            true => Update::Scale,
-            false => Update::Add,
-        }
-    }
 }
 
 /// The mask of a last panel with `rows` rows, 1 to 32.
