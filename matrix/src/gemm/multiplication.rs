@@ -77,30 +77,19 @@ impl Gemm {
         beta: T,
         c: impl Into<ViewMut<'a, T>>,
     ) -> Result<(), Error> {
-        self.multiply_views(alpha, &a.into(), &b.into(), beta, &mut c.into())
-    }
-
-    /// Multiplies views that are borrowed: to copy a view just after it was written costs as much
-    /// as a small product.
-    fn multiply_views<T: Element>(
-        &self,
-        alpha: T,
-        a: &Operand<'_, T>,
-        b: &Operand<'_, T>,
-        beta: T,
-        c: &mut ViewMut<'_, T>,
-    ) -> Result<(), Error> {
+        // Views stay in registers until `multiply_stored` gets them: to write their forty words and
+        // read them back takes as long as a small product.
+        let (a, b, mut c) = (a.into(), b.into(), c.into());
         check_shapes(a.shape(), b.shape(), (c.rows(), c.cols()))?;
         // All three must have panels of one height.
         let panel = c.part.layout.panel();
-        for operand in [a, b] {
-            let other = operand.view.part.layout.panel();
+        for other in [a.view.part.layout.panel(), b.view.part.layout.panel()] {
             if other != panel {
                 return Err(Error::Panels { left: other, right: panel });
             }
         }
         // Products of one block need no job, whose description would take longer than the product.
-        if small::run(self.tiling, alpha, a, b, beta, c) {
+        if small::run(self.tiling, alpha, &a, &b, beta, &mut c) {
             return Ok(());
         }
         self.multiply_stored(alpha, a, b, beta, c)
@@ -111,10 +100,10 @@ impl Gemm {
     fn multiply_stored<T: Element>(
         &self,
         alpha: T,
-        a: &Operand<'_, T>,
-        b: &Operand<'_, T>,
+        a: Operand<'_, T>,
+        b: Operand<'_, T>,
         beta: T,
-        c: &mut ViewMut<'_, T>,
+        c: ViewMut<'_, T>,
     ) -> Result<(), Error> {
         let panel = c.part.layout.panel();
         // The job uses Bᵀ as its right operand, so its operator is the opposite one.
@@ -122,8 +111,8 @@ impl Gemm {
             Op::Plain => Op::Transposed,
             Op::Transposed => Op::Plain,
         };
-        let (k, b) = (a.shape().1, Operand { op: exchanged, ..*b });
-        // The default is a constant and needs no machine description.
+        let (k, b) = (a.shape().1, Operand { op: exchanged, ..b });
+        // The default is the one of this processor, whose caches were read once.
         let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
         let part = c.part;
         self.run(&Job {

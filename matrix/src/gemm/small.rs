@@ -17,7 +17,7 @@ use crate::{Element, Real};
 
 /// Computes `C ← α·A·op(B) + β·C` if it is one block, and returns whether it did; otherwise it
 /// touches nothing. The shapes must fit.
-#[inline]
+#[inline(always)]
 pub(super) fn run<T: Element>(
     tiling: Option<Tiling>,
     alpha: T,
