@@ -188,9 +188,9 @@ impl<T: Element> Strip<'_, T> {
             for (first, x) in (0..).step_by(column_sums::PANELS).zip(groups) {
                 column_sums::add(sums, [0, 1, 2, 3].map(|i| columns(first + i)), x);
             }
-            for index in whole..x.len() {
+            for (index, x) in x.iter().enumerate().skip(whole) {
                 for (column, sums) in columns(index).iter().zip(sums.iter_mut()) {
-                    (0..P).for_each(|row| sums[row] = sums[row] + column[row] * x[index][row]);
+                    (0..P).for_each(|row| sums[row] = sums[row] + column[row] * x[row]);
                 }
             }
             // Of the last panel, only the rows that exist are read.

@@ -43,7 +43,7 @@ impl<T: Element> Plain<T> {
     }
 
     /// The array as the right operand. Kernels read single numbers of it, so either stride may be
-    /// 1. The parts of a complex number share one stride. If steps of `k` are adjacent, a line
+    /// one. The parts of a complex number share one stride. If steps of `k` are adjacent, a line
     /// serves several steps, as it does in a panel, so even a large array is used in place.
     pub(super) fn right(self, reach: Reach) -> Source<T> {
         if T::PARTS == 1 && self.col_stride == 1 {
