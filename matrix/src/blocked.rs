@@ -38,7 +38,7 @@ impl<T: Element> BlockedMatrix<T> {
     /// # Errors
     /// [`Error::TooLarge`] when the padded size overflows.
     pub fn zeros(rows: usize, cols: usize) -> Result<Self, Error> {
-        let tile = Tiling::default_for::<T>(cols).tile;
+        let tile = Tiling::storage_tile::<T>(cols);
         Self::with(Kernel::best(), rows, cols, tile)
     }
 

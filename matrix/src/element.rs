@@ -59,6 +59,7 @@ pub trait Element:
 macro_rules! element {
     ($real:ident, $name:literal, $complex_name:literal) => {
         impl Real for $real {
+            #[inline]
             fn kernel(kernel: &'static Kernel) -> &'static RealKernel<$real> {
                 &kernel.$real
             }

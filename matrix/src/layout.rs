@@ -33,6 +33,8 @@ pub struct Layout {
     panel: usize,
     tile: usize,
     rows_padded: usize,
+    /// The distance from one panel of strip 0 to the next, which small products ask for.
+    first_stride: usize,
 }
 
 impl Layout {
@@ -55,7 +57,8 @@ impl Layout {
         let cols_padded = cols.checked_next_multiple_of(COLUMN_UNIT).ok_or(too_large.clone())?;
         match rows_padded.checked_mul(cols_padded) {
             Some(len) if len <= isize::MAX as usize / 16 => {
-                Ok(Layout { rows, cols, panel, tile, rows_padded })
+                let first_stride = panel * cols_padded.min(tile);
+                Ok(Layout { rows, cols, panel, tile, rows_padded, first_stride })
             }
             _ => Err(too_large),
         }
@@ -123,6 +126,12 @@ impl Layout {
         }
     }
 
+    /// The distance in elements from one panel of strip 0 to the next.
+    #[inline]
+    pub(crate) fn first_panel_stride(&self) -> usize {
+        self.first_stride
+    }
+
     /// The index in the storage of element (`row`, `col`). It is meaningful for `row` below the
     /// padded number of rows and `col` below the number of columns.
     #[inline]
@@ -150,6 +159,7 @@ mod tests {
                     assert!(!std::mem::replace(&mut seen[layout.offset(row, col)], true));
                 }
             }
+            assert_eq!(layout.first_panel_stride(), layout.panel_stride(0));
         }
     }
 

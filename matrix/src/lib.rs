@@ -31,6 +31,8 @@
 //! | slices with strides | one product | [`gemm`] | conversion inside, block by block |
 //! | views of arrays | one product, on threads | [`Gemm::multiply_strided`] | conversion inside |
 //! | matrices used again | products | [`BlockedMatrix`], [`Gemm::multiply`] | no conversion |
+//! | one shape, many times | products of small arrays | [`Gemm::prepare`] | shapes are checked once |
+//! | arrays side by side | all their products | [`Prepared::multiply_batch`] | each on one thread |
 //! | many small matrices | all products | [`multiply_batch`] | each on one thread |
 //! | a matrix and a vector | `y ← α·op(A)·x + β·y` | [`multiply_vector`] | one pass over `A` |
 //! | a machine's description | tile sizes | [`Tiling::plan`], [`Tiling::paper`] | microseconds |
@@ -48,7 +50,7 @@
 //!
 //! [`Tiling::paper`] is the model of Athanasaki et al. 2006, case by case ([`paper`]);
 //! [`Tiling::plan`] is one for machines that prefetch and overlap ([`rate`]). You need call
-//! neither: the default is the second model's answer for a server core.
+//! neither: the default is the second model's answer for the processor at hand.
 //!
 //! # What it promises
 //!
@@ -90,6 +92,7 @@ mod support;
 
 mod blocked;
 mod buffer;
+mod column_sums;
 mod element;
 mod error;
 mod gemm;
@@ -116,10 +119,10 @@ pub use machine;
 pub use blocked::BlockedMatrix;
 pub use element::{Element, Real};
 pub use error::Error;
-pub use gemm::{gemm, multiply_batch, Gemm, Op, Operand};
+pub use gemm::{gemm, multiply_batch, Batch, Gemm, Op, Operand, Prepared};
 pub use kernel::Kernel;
 pub use layout::Layout;
-pub use strided::{Strided, StridedMut};
+pub use strided::{Strided, StridedMut, StridedShape};
 pub use tiling::Tiling;
 pub use vector::multiply_vector;
 pub use view::{View, ViewMut};

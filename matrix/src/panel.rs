@@ -155,13 +155,22 @@ unsafe fn pack_edge<T: Copy>(
 /// readable; the two do not overlap.
 pub(crate) unsafe fn unpack<T: Copy>(from: Panels<*const T>, to: Block<*mut T>) {
     let panel = from.panel;
-    for first in (0..to.rows).step_by(panel) {
+    let mut first = 0;
+    while first < to.rows {
         let rows = panel.min(to.rows - first);
         let source = from.start.wrapping_add(first / panel * from.stride);
         let target = to.start.wrapping_offset(first as isize * to.row_stride);
         // SAFETY: the rows `first..first + rows` of the block, and one panel, lie within the ranges
         // that the caller promises.
         unsafe {
+            let whole = ((to.rows - first) / panel).min(UNPACKED_TOGETHER);
+            if to.row_stride == 1 && whole > 1 {
+                // Several panels side by side: a column gets several lines at once.
+                let panels = Panels { start: source, ..from };
+                unpack_columns(panels, target, to.col_stride, whole, to.cols);
+                first += whole * panel;
+                continue;
+            }
             if to.row_stride == 1 {
                 copy_columns(source, panel, target, to.col_stride, rows, to.cols);
             } else if rows == panel && to.col_stride == 1 {
@@ -175,5 +184,42 @@ pub(crate) unsafe fn unpack<T: Copy>(from: Panels<*const T>, to: Block<*mut T>) 
                 }
             }
         }
+        first += panel;
+    }
+}
+
+/// The number of panels that are emptied side by side: a column then gets half a kilobyte at once.
+const UNPACKED_TOGETHER: usize = 8;
+
+/// Copies `count` columns of `panels` adjacent panels to columns.
+///
+/// # Safety
+/// The requirements of [`unpack`].
+unsafe fn unpack_columns<T: Copy>(
+    from: Panels<*const T>,
+    to: *mut T,
+    to_stride: isize,
+    panels: usize,
+    count: usize,
+) {
+    macro_rules! fixed {
+        ($len:literal) => {
+            for j in 0..count {
+                let column = to.wrapping_offset(j as isize * to_stride);
+                for p in 0..panels {
+                    let source = from.start.wrapping_add(p * from.stride + j * $len).cast::<[T; $len]>();
+                    let target = column.wrapping_add(p * $len).cast::<[T; $len]>();
+                    // SAFETY: panel `p` has `len` elements in column `j`, which are readable in the
+                    // source and writable in the target.
+                    unsafe { target.write_unaligned(source.read_unaligned()) }
+                }
+            }
+        };
+    }
+    match from.panel {
+        2 => fixed!(2),
+        4 => fixed!(4),
+        8 => fixed!(8),
+        _ => fixed!(16),
     }
 }

@@ -59,6 +59,22 @@ pub struct Rates {
     pub mask_start: f64,
 }
 
+/// A server core with the widest vectors (Sapphire Rapids), for processors that do not tell their
+/// caches.
+pub(crate) const SERVER_CORE: Rates = Rates {
+    l1_bytes: 49152.0,
+    l2_bytes: 2097152.0,
+    tlb_entries: 96.0,
+    vector_bytes: 64.0,
+    fma_per_cycle: 2.0,
+    l2_rate: 64.0,
+    far_rate: 9.0,
+    loop_vector_bytes: 16.0,
+    tile_start: 30.0,
+    loop_start: 5.0,
+    mask_start: 7.0,
+};
+
 impl Rates {
     /// Capacities and vector width of `machine`, and declared rates, of which the second level's
     /// follows the vector width. They were measured on one Sapphire Rapids core (first level 350
@@ -126,11 +142,12 @@ pub fn blocks(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Tilin
     if work != Work::Kernel {
         return Tiling { tile, rows: tile, cols: tile };
     }
-    // A block of B takes a quarter of the second level: A, C and prefetched data need room, too.
+    // The block of B and one row of tiles of A share the second level, and A is read in order.
     let depth = tile.min(problem.k).max(1);
-    let fit = rates.l2_bytes / 4.0 / (depth * problem.element_bytes) as f64;
-    let cols = (fit as usize / 8 * 8).clamp(8, 4096);
-    Tiling { tile, rows: 480, cols }
+    let rows = register_tile(rates).0 / problem.element_bytes as f64;
+    let fit = rates.l2_bytes / (depth * problem.element_bytes) as f64 - rows;
+    let cols = (fit.max(0.0) as usize / 8 * 8).clamp(8, 4096);
+    Tiling { tile, rows: 4096, cols }
 }
 
 /// Predicted cycles for tile T.
@@ -158,16 +175,25 @@ fn kernel(rates: &Rates, problem: Problem, tile: usize) -> Cycles {
     let (a, b) = (row_bytes * depth, columns * depth * bytes);
     let a_from_l2 = if a + 2.0 * b < rates.l1_bytes { a * columns / nc } else { a };
     let c = 2.0 * row_bytes * columns;
-    let far = volume / nc * bytes + volume / problem.m as f64 * bytes + 2.0 * volume / depth * bytes;
+    let far_a = volume / nc * bytes;
+    let far = far_a + volume / problem.m as f64 * bytes + 2.0 * volume / depth * bytes;
     let everything = (problem.m * problem.k + problem.n * problem.k + problem.m * problem.n) as f64 * bytes;
+    let is_far = everything > rates.l2_bytes;
+    // A tile of C arrives between two tiles, when nothing is multiplied. The next panels of A are
+    // prefetched while PREFETCHED columns pass; of fewer columns, the rest of them is waited for.
+    let exposed = far_a * (1.0 - nc / PREFETCHED).max(0.0) + tiles * c;
     Cycles {
         arithmetic: volume / vector / rates.fma_per_cycle,
         l1: tiles * depth * (3.0 + columns) / 2.0,
         l2: tiles * (a_from_l2 + b + c) / rates.l2_rate,
-        far: if everything > rates.l2_bytes { far / rates.far_rate } else { 0.0 },
-        serial: tiles * rates.tile_start,
+        far: if is_far { far / rates.far_rate } else { 0.0 },
+        serial: tiles * rates.tile_start + if is_far { exposed / rates.far_rate } else { 0.0 },
     }
 }
+
+/// The columns that pass while the kernel prefetches all of the next three panels: it fetches one
+/// line per four steps, and a step has three lines, so it needs twelve groups of eight columns.
+const PREFETCHED: f64 = 96.0;
 
 /// The loops on tiles: B's tile is read for every row of A's tile, together with a row of C's.
 /// Short loops end before the next loop's misses have begun, so misses of the first level are

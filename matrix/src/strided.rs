@@ -7,9 +7,10 @@
 use crate::Error;
 use std::marker::PhantomData;
 
-/// The places of a plain array's entries, relative to the start of a slice.
+/// The places of a plain array's entries, relative to the start of a slice: entry (i, j) is element
+/// `origin + i·row_stride + j·col_stride`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shape {
+pub struct StridedShape {
     rows: usize,
     cols: usize,
     row_stride: isize,
@@ -17,12 +18,119 @@ struct Shape {
     origin: usize,
 }
 
-impl Shape {
+/// Shapes with fewer rows and columns than this, and with strides below [`NEAR_STRIDE`], reach no
+/// place that overflows.
+const FEW: usize = 1 << 20;
+/// See [`FEW`].
+const NEAR_STRIDE: usize = 1 << 40;
+
+impl StridedShape {
+    /// `rows`×`cols` entries with these strides, the first of which is element 0 of the slice.
+    pub fn new(rows: usize, cols: usize, row_stride: isize, col_stride: isize) -> StridedShape {
+        StridedShape { rows, cols, row_stride, col_stride, origin: 0 }
+    }
+
+    /// `rows`×`cols` entries, row after row.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when the row stride overflows.
+    pub fn row_major(rows: usize, cols: usize) -> Result<StridedShape, Error> {
+        Ok(StridedShape::new(rows, cols, stride(rows, cols)?, 1))
+    }
+
+    /// `rows`×`cols` entries, column after column.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] when the column stride overflows.
+    pub fn col_major(rows: usize, cols: usize) -> Result<StridedShape, Error> {
+        Ok(StridedShape::new(rows, cols, 1, stride(cols, rows)?))
+    }
+
+    /// This shape with entry (0, 0) at element `origin`, for negative strides.
+    pub fn with_origin(self, origin: usize) -> StridedShape {
+        StridedShape { origin, ..self }
+    }
+
+    /// The shape with rows and columns exchanged. No entry moves.
+    #[inline]
+    pub fn transposed(self) -> StridedShape {
+        StridedShape {
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+            ..self
+        }
+    }
+
+    /// The number of rows.
+    #[inline]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The number of columns.
+    #[inline]
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Row stride and column stride.
+    #[inline]
+    pub fn strides(&self) -> (isize, isize) {
+        (self.row_stride, self.col_stride)
+    }
+
+    /// The index of entry (0, 0).
+    #[inline]
+    pub(crate) fn origin(&self) -> usize {
+        self.origin
+    }
+
+    /// The length of the shortest slice that holds all entries.
+    pub(crate) fn length(&self) -> Result<usize, Error> {
+        self.checked(isize::MAX as usize)?;
+        if self.rows == 0 || self.cols == 0 {
+            return Ok(0);
+        }
+        let last = |count: usize, stride: isize| (count - 1) as isize * stride.max(0);
+        Ok(self.origin + (last(self.rows, self.row_stride) + last(self.cols, self.col_stride)) as usize + 1)
+    }
+
+    /// Refuses shapes of which two entries share a place.
+    #[inline]
+    pub(crate) fn check_injective(&self) -> Result<(), Error> {
+        // The usual cases first: rows or columns that follow each other.
+        let (row, col) = (self.row_stride, self.col_stride);
+        let usual = row == 1 && col >= self.rows as isize || col == 1 && row >= self.cols as isize;
+        match usual || self.is_injective() {
+            true => Ok(()),
+            false => Err(Error::Overlap { shape: (self.rows, self.cols), strides: (row, col) }),
+        }
+    }
+
     /// Refuses shapes that reach outside of `len` elements.
-    fn checked(self, len: usize) -> Result<Shape, Error> {
+    #[inline]
+    fn checked(self, len: usize) -> Result<StridedShape, Error> {
         if self.rows == 0 || self.cols == 0 {
             return Ok(self);
         }
+        let strides = self.row_stride.unsigned_abs() | self.col_stride.unsigned_abs();
+        if self.rows | self.cols | (self.origin >> 20) < FEW && strides < NEAR_STRIDE {
+            let span = |count: usize, stride: isize| (count - 1) as isize * stride;
+            let (rows, cols) = (span(self.rows, self.row_stride), span(self.cols, self.col_stride));
+            let low = self.origin as isize + rows.min(0) + cols.min(0);
+            let high = self.origin as isize + rows.max(0) + cols.max(0);
+            if low >= 0 && (high as usize) < len {
+                return Ok(self);
+            }
+        }
+        self.checked_slowly(len)
+    }
+
+    /// Does what [`Self::checked`] does, for numbers of any size.
+    #[cold]
+    fn checked_slowly(self, len: usize) -> Result<StridedShape, Error> {
         let too_large = Error::TooLarge { rows: self.rows, cols: self.cols };
         let span = |count: usize, stride: isize| isize::try_from(count - 1).ok()?.checked_mul(stride);
         let rows = span(self.rows, self.row_stride).ok_or(too_large.clone())?;
@@ -61,16 +169,6 @@ impl Shape {
         let at = self.origin as isize + row as isize * self.row_stride + col as isize * self.col_stride;
         at as usize
     }
-
-    fn transposed(self) -> Shape {
-        Shape {
-            rows: self.cols,
-            cols: self.rows,
-            row_stride: self.col_stride,
-            col_stride: self.row_stride,
-            ..self
-        }
-    }
 }
 
 /// Whether two progressions with overlapping ranges still never meet: they do only if
@@ -88,7 +186,7 @@ fn interleaves(fine: (usize, usize), coarse: (usize, usize)) -> bool {
 pub struct Strided<'a, T> {
     /// The place from which entry (0, 0) is `origin` elements away.
     data: *const T,
-    shape: Shape,
+    shape: StridedShape,
     borrow: PhantomData<&'a T>,
 }
 
@@ -97,7 +195,7 @@ pub struct Strided<'a, T> {
 pub struct StridedMut<'a, T> {
     /// The place from which entry (0, 0) is `origin` elements away.
     data: *mut T,
-    shape: Shape,
+    shape: StridedShape,
     borrow: PhantomData<&'a mut T>,
 }
 
@@ -115,6 +213,7 @@ impl<'a, T> Strided<'a, T> {
     ///
     /// # Errors
     /// The errors of [`Strided::new`].
+    #[inline]
     pub fn with_origin(
         data: &'a [T],
         origin: usize,
@@ -123,11 +222,17 @@ impl<'a, T> Strided<'a, T> {
         row_stride: isize,
         col_stride: isize,
     ) -> Result<Self, Error> {
-        let shape = Shape { rows, cols, row_stride, col_stride, origin }.checked(data.len())?;
+        let shape = StridedShape { rows, cols, row_stride, col_stride, origin }.checked(data.len())?;
         Ok(Strided { data: data.as_ptr(), shape, borrow: PhantomData })
     }
 
+    /// A view of a slice with a shape.
+    pub(crate) fn with_shape(data: &'a [T], shape: StridedShape) -> Result<Self, Error> {
+        Ok(Strided { data: data.as_ptr(), shape: shape.checked(data.len())?, borrow: PhantomData })
+    }
+
     /// First entry, row stride, column stride.
+    #[inline]
     pub(crate) fn raw(&self) -> (*const T, isize, isize) {
         (self.data.wrapping_add(self.shape.origin), self.shape.row_stride, self.shape.col_stride)
     }
@@ -143,7 +248,7 @@ impl<'a, T> Strided<'a, T> {
         (rows, cols): (usize, usize),
         (row_stride, col_stride): (isize, isize),
     ) -> Self {
-        let shape = Shape { rows, cols, row_stride, col_stride, origin: 0 };
+        let shape = StridedShape { rows, cols, row_stride, col_stride, origin: 0 };
         Strided { data: start, shape, borrow: PhantomData }
     }
 }
@@ -153,6 +258,7 @@ impl<'a, T> StridedMut<'a, T> {
     ///
     /// # Errors
     /// The errors of [`StridedMut::new`].
+    #[inline]
     pub fn with_origin(
         data: &'a mut [T],
         origin: usize,
@@ -161,16 +267,22 @@ impl<'a, T> StridedMut<'a, T> {
         row_stride: isize,
         col_stride: isize,
     ) -> Result<Self, Error> {
-        let shape = Shape { rows, cols, row_stride, col_stride, origin }.checked(data.len())?;
-        if !shape.is_injective() {
-            return Err(Error::Overlap { shape: (rows, cols), strides: (row_stride, col_stride) });
-        }
+        let shape = StridedShape { rows, cols, row_stride, col_stride, origin }.checked(data.len())?;
+        shape.check_injective()?;
+        Ok(StridedMut { data: data.as_mut_ptr(), shape, borrow: PhantomData })
+    }
+
+    /// A view of a slice with a shape, for writing.
+    pub(crate) fn with_shape(data: &'a mut [T], shape: StridedShape) -> Result<Self, Error> {
+        let shape = shape.checked(data.len())?;
+        shape.check_injective()?;
         Ok(StridedMut { data: data.as_mut_ptr(), shape, borrow: PhantomData })
     }
 
     /// First entry, row stride, column stride.
+    #[inline]
     pub(crate) fn raw(&mut self) -> (*mut T, isize, isize) {
-        let Shape { row_stride, col_stride, origin, .. } = self.shape;
+        let StridedShape { row_stride, col_stride, origin, .. } = self.shape;
         (self.data.wrapping_add(origin), row_stride, col_stride)
     }
 
@@ -185,7 +297,7 @@ impl<'a, T> StridedMut<'a, T> {
         (rows, cols): (usize, usize),
         (row_stride, col_stride): (isize, isize),
     ) -> Self {
-        let shape = Shape { rows, cols, row_stride, col_stride, origin: 0 };
+        let shape = StridedShape { rows, cols, row_stride, col_stride, origin: 0 };
         StridedMut { data: start, shape, borrow: PhantomData }
     }
 }
@@ -201,6 +313,7 @@ macro_rules! constructors {
             ///
             /// # Errors
             #[doc = $errors]
+            #[inline]
             pub fn new(
                 data: $slice,
                 rows: usize,
@@ -215,6 +328,7 @@ macro_rules! constructors {
             ///
             /// # Errors
             /// The errors of [`Self::new`].
+            #[inline]
             pub fn row_major(data: $slice, rows: usize, cols: usize) -> Result<Self, Error> {
                 Self::new(data, rows, cols, stride(rows, cols)?, 1)
             }
@@ -223,11 +337,13 @@ macro_rules! constructors {
             ///
             /// # Errors
             /// The errors of [`Self::new`].
+            #[inline]
             pub fn col_major(data: $slice, rows: usize, cols: usize) -> Result<Self, Error> {
                 Self::new(data, rows, cols, 1, stride(cols, rows)?)
             }
 
             /// The array with rows and columns exchanged. No entry moves.
+            #[inline]
             pub fn transposed(self) -> Self {
                 $view { shape: self.shape.transposed(), ..self }
             }
@@ -246,16 +362,19 @@ macro_rules! accessors {
     ($view:ident) => {
         impl<T: Copy> $view<'_, T> {
             /// The number of rows.
+            #[inline]
             pub fn rows(&self) -> usize {
                 self.shape.rows
             }
 
             /// The number of columns.
+            #[inline]
             pub fn cols(&self) -> usize {
                 self.shape.cols
             }
 
             /// Row stride and column stride.
+            #[inline]
             pub fn strides(&self) -> (isize, isize) {
                 (self.shape.row_stride, self.shape.col_stride)
             }
@@ -326,7 +445,7 @@ mod tests {
         for (rows, cols) in [(2, 3), (3, 3), (4, 2)] {
             for row_stride in -7isize..8 {
                 for col_stride in -7isize..8 {
-                    let shape = Shape { rows, cols, row_stride, col_stride, origin: 100 };
+                    let shape = StridedShape { rows, cols, row_stride, col_stride, origin: 100 };
                     let mut places: Vec<_> =
                         (0..rows).flat_map(|i| (0..cols).map(move |j| shape.offset(i, j))).collect();
                     places.sort_unstable();

@@ -1,9 +1,4 @@
-//! Tile sizes, the problems for which they are chosen, and the library's default.
-//!
-//! The default is the second model's choice for a current server core ([`crate::rate`]), as
-//! constants, so that a multiplication of 1 µs needs no model.
-
-use crate::Element;
+//! Tile sizes, and the problems for which they are chosen.
 
 /// Tile sizes of a multiplication, in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +11,8 @@ pub struct Tiling {
     pub cols: usize,
 }
 
-/// The tile sizes to choose from: powers of two from 8 to 512, and one and a half times each.
-pub const GRID: &[usize] = &[8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512];
+/// The tile sizes to choose from: powers of two from 8 to 2048, and one and a half times each.
+pub const GRID: &[usize] = &[8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048];
 
 /// A problem for which tile sizes are planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,15 +35,6 @@ impl Problem {
 }
 
 impl Tiling {
-    /// The default tiling for blocked operands of depth `k`: the whole depth up to 512, so that a
-    /// register tile of `C` is written once; beyond that, strips of 384 (measured on Sapphire
-    /// Rapids: 2 % faster than 512 at N = 2048, equal at 1024).
-    #[inline]
-    pub fn default_for<T: Element>(k: usize) -> Tiling {
-        let tile = if k <= 512 { 512 } else { 384 };
-        Tiling { tile, rows: 4096, cols: 192 }
-    }
-
     /// Rounds the sizes up to whole panels of `panel` rows and to the widest column group.
     pub(crate) fn fitted(self, panel: usize) -> Tiling {
         // All are powers of two: a division would be noticeable, because a whole product may take

@@ -71,8 +71,8 @@ pub(crate) unsafe fn from_panel<T: Copy>(
     }
 }
 
-/// How blocks of `panel` × `panel` are transposed; chosen once per panel.
-struct BlockTranspose<T> {
+/// How blocks of `panel` × `panel` are transposed; chosen once per panel or per matrix.
+pub(crate) struct BlockTranspose<T> {
     panel: usize,
     method: Method,
     element: std::marker::PhantomData<T>,
@@ -94,7 +94,8 @@ enum Method {
 }
 
 impl<T: Copy> BlockTranspose<T> {
-    fn of(panel: usize) -> BlockTranspose<T> {
+    /// The fastest way on this processor.
+    pub(crate) fn of(panel: usize) -> BlockTranspose<T> {
         let method = match (size_of::<T>(), panel) {
             #[cfg(target_arch = "x86_64")]
             (4, 16) if is_x86_feature_detected!("avx512f") => Method::Four,
@@ -114,7 +115,7 @@ impl<T: Copy> BlockTranspose<T> {
     /// `panel` elements are readable at each of `panel` rows of `from`, and writable at each of
     /// `to`; no overlap.
     #[inline]
-    unsafe fn block(&self, from: *const T, from_stride: isize, to: *mut T, to_stride: isize) {
+    pub(crate) unsafe fn block(&self, from: *const T, from_stride: isize, to: *mut T, to_stride: isize) {
         // SAFETY: the caller's promise; `of` found the features, and sizes and panel fit the
         // method.
         unsafe {

@@ -1,6 +1,7 @@
 //! Transposes blocked matrices by panel × panel blocks that are contiguous on both sides.
 
 use crate::panel::{self, Block, Panels};
+use crate::transpose::BlockTranspose;
 use crate::view::Part;
 use crate::{BlockedMatrix, Element, Error};
 
@@ -15,7 +16,32 @@ impl<T: Element> BlockedMatrix<T> {
         transpose_into(self, &mut out);
         Ok(out)
     }
+
+    /// Writes Aᵀ into a matrix that exists, which spares the first touch of new memory: on large
+    /// matrices that takes longer than the transposition.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when `out` has not the shape of Aᵀ, [`Error::Panels`] when it is stored for
+    /// panels of another height.
+    pub fn transpose_to(&self, out: &mut BlockedMatrix<T>) -> Result<(), Error> {
+        let (own, other) = ((self.cols(), self.rows()), (out.rows(), out.cols()));
+        if own != other {
+            return Err(Error::Shape {
+                what: "the shapes of Aᵀ and of the result", left: own, right: other
+            });
+        }
+        let (left, right) = (self.layout().panel(), out.layout().panel());
+        if left != right {
+            return Err(Error::Panels { left, right });
+        }
+        transpose_into(self, out);
+        Ok(())
+    }
 }
+
+/// Panels of the source that are transposed before the next ones, and as many panels of the target:
+/// each then gets a few kilobytes in order, while every target is still in the cache and the TLB.
+const PANELS_TOGETHER: usize = 8;
 
 /// Rows `row..` of the operand are columns of the stored matrix; every panel of the storage holds
 /// `panel` steps of `k` for all of them, so blocks of `panel` × `panel` are contiguous on both
@@ -30,22 +56,38 @@ pub(crate) unsafe fn transpose_block<T: Element>(
     (k, depth): (usize, usize),
     to: Panels<*mut T>,
 ) {
-    let panel = to.panel;
-    for first in (0..rows).step_by(panel) {
-        let count = panel.min(rows - first);
-        let target = to.start.wrapping_add(first / panel * to.stride);
-        let mut done = 0;
-        while done < depth {
+    let (panel, transpose) = (to.panel, BlockTranspose::<T>::of(to.panel));
+    let chunk = PANELS_TOGETHER * panel;
+    for (top, left) in
+        (0..depth).step_by(chunk).flat_map(|top| (0..rows).step_by(chunk).map(move |left| (top, left)))
+    {
+        let (mut done, end) = (top, (top + chunk).min(depth));
+        while done < end {
+            // The source's panel is read in order, eight columns for each panel of the target.
             let from_row = part.first_row + k + done;
-            let steps = (panel - from_row % panel).min(depth - done);
-            let from = storage.wrapping_add(part.layout.offset(from_row, part.first_col + row + first));
-            let block =
-                Block { start: from, row_stride: panel as isize, col_stride: 1, rows: count, cols: steps };
-            let into = Panels { start: target.wrapping_add(done * panel), stride: to.stride, panel };
-            // SAFETY: `count` columns from `first` on lie in one strip (`rows` of a block never
-            // cross one, because strips are whole multiples of a panel), `steps` rows in one panel
-            // of it.
-            unsafe { panel::pack(block, into, T::ZERO) };
+            let steps = (panel - from_row % panel).min(end - done);
+            for first in (left..(left + chunk).min(rows)).step_by(panel) {
+                let count = panel.min(rows - first);
+                let from = storage.wrapping_add(part.layout.offset(from_row, part.first_col + row + first));
+                let start = to.start.wrapping_add(first / panel * to.stride + done * panel);
+                // SAFETY: `count` columns from `first` on lie in one strip (`rows` of a block never
+                // cross one, because strips are whole multiples of a panel), `steps` rows in one
+                // panel of it.
+                unsafe {
+                    if count == panel && steps == panel {
+                        transpose.block(from, panel as isize, start, panel as isize);
+                    } else {
+                        let block = Block {
+                            start: from,
+                            row_stride: panel as isize,
+                            col_stride: 1,
+                            rows: count,
+                            cols: steps,
+                        };
+                        panel::pack(block, Panels { start, stride: to.stride, panel }, T::ZERO);
+                    }
+                }
+            }
             done += steps;
         }
     }

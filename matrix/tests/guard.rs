@@ -107,6 +107,7 @@ fn check_tile<T: Real>(
                 alpha: T::ONE,
                 beta: T::ONE,
                 next: std::ptr::null(),
+                ahead: 64,
                 reach: if k % 2 == 0 { Reach::Near } else { Reach::Far },
             };
             // SAFETY: available, and the three arrays are exactly as large as the contract asks
@@ -132,7 +133,16 @@ fn plain_products_stay_within_their_arrays() {
     let mut random = Random(41);
     every_kernel(|kernel| {
         for wall in [Wall::Before, Wall::Behind] {
-            for (m, n, k) in [(1, 1, 1), (7, 9, 3), (24, 8, 16), (25, 33, 17), (64, 50, 70)] {
+            for (m, n, k) in [
+                (1, 1, 1),
+                (7, 9, 3),
+                (12, 12, 5),
+                (17, 6, 2),
+                (31, 11, 4),
+                (24, 8, 16),
+                (25, 33, 17),
+                (64, 50, 70),
+            ] {
                 for row_major in [0usize, 1, 2, 3, 4, 5, 6, 7] {
                     let mut numbers = |len: usize| (0..len).map(|_| random.unit()).collect::<Vec<f64>>();
                     let (mut a, mut b) =

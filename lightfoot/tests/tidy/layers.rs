@@ -171,7 +171,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "transposed",
             "interop tiling view",
             "blocked rate",
-            "buffer reference tile_sizes",
+            "buffer column_sums reference tile_sizes",
             "element layout panel paper strided",
             "error kernel lib transpose",
         ],

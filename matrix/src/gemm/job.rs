@@ -12,8 +12,8 @@
 //! never that of an operand in place. Source: Goto and van de Geijn 2008, with storage that already
 //! has the packed form.
 
-use super::source::Source;
-use super::tile::{last_row_of_tiles, BlockProduct, Edge, Left, Target};
+use super::source::{PanelWalk, Source};
+use super::tile::{last_row_of_tiles, BlockProduct, Edge, Left, Pending, Target};
 use crate::buffer::Buffer;
 use crate::kernel::{Reach, RealKernel, MAX_PANELS};
 use crate::panel::Panels;
@@ -138,12 +138,16 @@ impl<T: Element> Job<T> {
     }
 
     /// The panels of the rows (start, length) of `A`. Of an array in place, the panels of an
-    /// incomplete last row of tiles are copied.
+    /// incomplete last row of tiles are copied; those of an array to be copied are pending.
     ///
     /// # Safety
     /// The requirements of [`Source::block`].
     unsafe fn left(&self, (row, rows): (usize, usize), k: (usize, usize), scratch: *mut T) -> Left<T> {
         let panel = self.panel();
+        if let Source::Copied(plain) = self.a {
+            let walk = PanelWalk::of(Panels { start: scratch, stride: panel * k.1, panel });
+            return Left { walk, tail: None, pending: Some(Pending { plain, row, depth: k }) };
+        }
         // SAFETY: the caller's promise; the tail lies inside the block.
         unsafe {
             let walk = self.a.block((row, rows), k, panel, scratch);
@@ -155,7 +159,7 @@ impl<T: Element> Job<T> {
                 }
                 _ => None,
             };
-            Left { walk, tail }
+            Left { walk, tail, pending: None }
         }
     }
 
@@ -176,7 +180,7 @@ impl<T: Element> Job<T> {
             // needed.
             unsafe {
                 let walk = self.a.block(rows, (0, self.k), self.panel(), scratch);
-                self.block(rows, cols, (0, self.k), &Left { walk, tail: None }, scratch);
+                self.block(rows, cols, (0, self.k), &Left { walk, tail: None, pending: None }, scratch);
             }
             return Ok(());
         }
@@ -193,11 +197,13 @@ impl<T: Element> Job<T> {
                     let count = self.tiling.rows.min(rows.end - row);
                     // SAFETY: a sub-range of what the caller guarantees; scratch memory was made
                     // for the largest block.
-                    let a = unsafe { self.left((row, count), (k, depth), scratch.0) };
+                    let mut a = unsafe { self.left((row, count), (k, depth), scratch.0) };
                     for cols in self.column_blocks(&cols) {
                         // SAFETY: rows, columns and depth lie in the ranges that the caller
                         // guarantees.
                         unsafe { self.block((row, count), cols, (k, depth), &a, scratch.1) };
+                        // The first columns have had all panels copied.
+                        a.pending = None;
                     }
                 }
             }

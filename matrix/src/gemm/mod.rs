@@ -7,10 +7,12 @@
 //! stored for different kernels are an error.
 
 mod batch;
+mod direct;
 mod job;
 mod multiplication;
 mod operand;
 mod pool;
+mod prepared;
 mod scale;
 mod small;
 mod source;
@@ -20,3 +22,4 @@ mod tile;
 pub use batch::multiply_batch;
 pub use multiplication::{gemm, Gemm};
 pub use operand::{Op, Operand};
+pub use prepared::{Batch, Prepared};

@@ -1,5 +1,6 @@
 //! The entry points: options of a multiplication, and the conversion of operands to a job.
 
+use super::direct::{self, roles, Roles};
 use super::job::{self, Destination, Job};
 use super::operand::{Op, Operand};
 use super::source::Plain;
@@ -37,21 +38,25 @@ impl Default for Gemm {
 
 impl Gemm {
     /// One thread, the best kernel, the default tiling.
+    #[inline]
     pub fn new() -> Gemm {
         Gemm { kernel: Kernel::best(), tiling: None, threads: 1 }
     }
 
     /// Allows up to `threads` threads; 0 counts as 1. Results do not depend on the number.
+    #[inline]
     pub fn threads(self, threads: usize) -> Gemm {
         Gemm { threads: threads.max(1), ..self }
     }
 
     /// Sets the kernel for plain arrays. Blocked operands use the kernel that they are stored for.
+    #[inline]
     pub fn kernel(self, kernel: &'static Kernel) -> Gemm {
         Gemm { kernel, ..self }
     }
 
     /// Sets the tile sizes.
+    #[inline]
     pub fn tiling(self, tiling: Tiling) -> Gemm {
         Gemm { tiling: Some(tiling), ..self }
     }
@@ -72,39 +77,42 @@ impl Gemm {
         beta: T,
         c: impl Into<ViewMut<'a, T>>,
     ) -> Result<(), Error> {
-        self.multiply_views(alpha, &a.into(), &b.into(), beta, &mut c.into())
-    }
-
-    /// Multiplies views that are borrowed: to copy a view just after it was written costs as much
-    /// as a small product.
-    fn multiply_views<T: Element>(
-        &self,
-        alpha: T,
-        a: &Operand<'_, T>,
-        b: &Operand<'_, T>,
-        beta: T,
-        c: &mut ViewMut<'_, T>,
-    ) -> Result<(), Error> {
+        // Views stay in registers until `multiply_stored` gets them: to write their forty words and
+        // read them back takes as long as a small product.
+        let (a, b, mut c) = (a.into(), b.into(), c.into());
         check_shapes(a.shape(), b.shape(), (c.rows(), c.cols()))?;
         // All three must have panels of one height.
         let panel = c.part.layout.panel();
-        for operand in [a, b] {
-            let other = operand.view.part.layout.panel();
+        for other in [a.view.part.layout.panel(), b.view.part.layout.panel()] {
             if other != panel {
                 return Err(Error::Panels { left: other, right: panel });
             }
         }
         // Products of one block need no job, whose description would take longer than the product.
-        if small::run(self.tiling, alpha, a, b, beta, c) {
+        if small::run(self.tiling, alpha, &a, &b, beta, &mut c) {
             return Ok(());
         }
+        self.multiply_stored(alpha, a, b, beta, c)
+    }
+
+    /// Multiplies views whose shapes and panels fit.
+    #[inline(never)]
+    fn multiply_stored<T: Element>(
+        &self,
+        alpha: T,
+        a: Operand<'_, T>,
+        b: Operand<'_, T>,
+        beta: T,
+        c: ViewMut<'_, T>,
+    ) -> Result<(), Error> {
+        let panel = c.part.layout.panel();
         // The job uses Bᵀ as its right operand, so its operator is the opposite one.
         let exchanged = match b.op {
             Op::Plain => Op::Transposed,
             Op::Transposed => Op::Plain,
         };
-        let (k, b) = (a.shape().1, Operand { op: exchanged, ..*b });
-        // The default is a constant and needs no machine description.
+        let (k, b) = (a.shape().1, Operand { op: exchanged, ..b });
+        // The default is the one of this processor, whose caches were read once.
         let tiling = self.tiling.unwrap_or_else(|| Tiling::default_for::<T>(k));
         let part = c.part;
         self.run(&Job {
@@ -127,7 +135,50 @@ impl Gemm {
     ///
     /// # Errors
     /// [`Error::Shape`] when shapes do not fit.
+    #[inline]
     pub fn multiply_strided<T: Element>(
+        &self,
+        alpha: T,
+        a: Strided<'_, T>,
+        b: Strided<'_, T>,
+        beta: T,
+        mut c: StridedMut<'_, T>,
+    ) -> Result<(), Error> {
+        check_shapes((a.rows(), a.cols()), (b.rows(), b.cols()), (c.rows(), c.cols()))?;
+        let (m, n, k) = (c.rows(), c.cols(), a.cols());
+        if m != 0 && n != 0 && k != 0 && alpha != T::ZERO && self.tiling.is_none() {
+            let kernel = <T::Real as Real>::kernel(self.kernel);
+            let (shape, strides, roles) = direct::form((m, n, k), [a.strides(), b.strides(), c.strides()]);
+            let addresses = match roles {
+                Roles::Kept => (a.raw().0, b.raw().0, c.raw().0),
+                Roles::Exchanged => (b.raw().0, a.raw().0, c.raw().0),
+            };
+            // SAFETY: the views have these shapes and strides, and that of `C` stands for a mutable
+            // borrow; a `Kernel` exists only if the processor has its features.
+            if unsafe { direct::attempt(kernel, shape, (alpha, beta), strides, addresses) } {
+                return Ok(());
+            }
+        }
+        self.multiply_by_blocks(alpha, a, b, beta, c)
+    }
+
+    /// The plan of a small product, if it is one that direct kernels compute best.
+    pub(super) fn plan<T: Element>(
+        &self,
+        shape: (usize, usize, usize),
+        factors: (T, T),
+        strides: [(isize, isize); 3],
+    ) -> Option<direct::Plan<T::Real>> {
+        let (m, n, k) = shape;
+        if m == 0 || n == 0 || k == 0 || factors.0 == T::ZERO || self.tiling.is_some() {
+            return None;
+        }
+        let (shape, strides, _) = direct::form(shape, strides);
+        direct::Plan::new(<T::Real as Real>::kernel(self.kernel), shape, factors, strides)
+    }
+
+    /// Multiplies block by block, on threads if there are some.
+    fn multiply_by_blocks<T: Element>(
         &self,
         alpha: T,
         a: Strided<'_, T>,
@@ -135,15 +186,10 @@ impl Gemm {
         beta: T,
         c: StridedMut<'_, T>,
     ) -> Result<(), Error> {
-        check_shapes((a.rows(), a.cols()), (b.rows(), b.cols()), (c.rows(), c.cols()))?;
         // Panels need adjacent rows in C. If its columns are adjacent, compute Cᵀ = Bᵀ·Aᵀ instead.
-        let (a, b, mut c) = match c.strides() {
-            (row, 1) if row != 1 => (b.transposed(), a.transposed(), c.transposed()),
-            _ => (a, b, c),
-        };
-        let plain = |view: Strided<'_, T>| {
-            let (start, row_stride, col_stride) = view.raw();
-            Plain { start, row_stride, col_stride }
+        let (a, b, mut c) = match roles(c.strides()) {
+            Roles::Exchanged => (b.transposed(), a.transposed(), c.transposed()),
+            Roles::Kept => (a, b, c),
         };
         let (m, n, k) = (a.rows(), b.cols(), a.cols());
         let reach = job::reach::<T>(m, n, k);
@@ -157,8 +203,8 @@ impl Gemm {
             k,
             alpha,
             beta,
-            a: plain(a).left(reach),
-            b: plain(b.transposed()).right(reach),
+            a: plain(&a).left(reach),
+            b: plain(&b.transposed()).right(reach),
             c: Destination::Plain { start, row_stride, col_stride },
             reach,
         })
@@ -178,8 +224,15 @@ impl Gemm {
     }
 }
 
+/// A view as the source of an operand.
 #[inline]
-fn check_shapes(a: (usize, usize), b: (usize, usize), c: (usize, usize)) -> Result<(), Error> {
+fn plain<T: Element>(view: &Strided<'_, T>) -> Plain<T> {
+    let (start, row_stride, col_stride) = view.raw();
+    Plain { start, row_stride, col_stride }
+}
+
+#[inline]
+pub(super) fn check_shapes(a: (usize, usize), b: (usize, usize), c: (usize, usize)) -> Result<(), Error> {
     match a.1 == b.0 && (a.0, b.1) == c {
         true => Ok(()),
         false => Err(misfit(a, b, c)),
@@ -209,6 +262,7 @@ fn misfit(a: (usize, usize), b: (usize, usize), c: (usize, usize)) -> Error {
 /// [`Error::OutOfBounds`] when strides reach outside a slice, [`Error::Overlap`] when entries of
 /// `C` coincide.
 #[allow(clippy::too_many_arguments, reason = "the signature that callers of a BLAS know")]
+#[inline]
 pub fn gemm<T: Element>(
     m: usize,
     n: usize,
@@ -225,6 +279,30 @@ pub fn gemm<T: Element>(
     rsc: isize,
     csc: isize,
 ) -> Result<(), Error> {
+    // Small products with strides that are usual for a BLAS are checked in a few instructions: each
+    // of the general checks below takes as long as a product of 4×4×4.
+    let strides = [(rsa, csa), (rsb, csb), (rsc, csc)];
+    let fits = |(row, col): (isize, isize), rows: usize, cols: usize, len: usize| {
+        len > (rows - 1) * row as usize + (cols - 1) * col as usize
+    };
+    if direct::are_usual((m, n, k), strides)
+        && alpha != T::ZERO
+        && fits(strides[0], m, k, a.len())
+        && fits(strides[1], k, n, b.len())
+        && fits(strides[2], m, n, c.len())
+    {
+        let kernel = <T::Real as Real>::kernel(Kernel::best());
+        let (shape, strides, roles) = direct::form((m, n, k), strides);
+        let addresses = match roles {
+            Roles::Kept => (a.as_ptr(), b.as_ptr(), c.as_mut_ptr()),
+            Roles::Exchanged => (b.as_ptr(), a.as_ptr(), c.as_mut_ptr()),
+        };
+        // SAFETY: all entries lie in the slices, no two of `C` share a place, and `c` is borrowed
+        // mutably; a `Kernel` exists only if the processor has its features.
+        if unsafe { direct::attempt(kernel, shape, (alpha, beta), strides, addresses) } {
+            return Ok(());
+        }
+    }
     let a = Strided::new(a, m, k, rsa, csa)?;
     let b = Strided::new(b, k, n, rsb, csb)?;
     Gemm::new().multiply_strided(alpha, a, b, beta, StridedMut::new(c, m, n, rsc, csc)?)

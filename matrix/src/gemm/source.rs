@@ -43,8 +43,12 @@ impl<T: Element> Plain<T> {
     }
 
     /// The array as the right operand. Kernels read single numbers of it, so either stride may be
-    /// 1. The parts of a complex number share one stride.
+    /// one. The parts of a complex number share one stride. If steps of `k` are adjacent, a line
+    /// serves several steps, as it does in a panel, so even a large array is used in place.
     pub(super) fn right(self, reach: Reach) -> Source<T> {
+        if T::PARTS == 1 && self.col_stride == 1 {
+            return Source::InPlace(self);
+        }
         let reads = self.row_stride == 1 || T::PARTS == 1 && self.col_stride == 1;
         match reach == Reach::Near && reads && self.is_dense() {
             true => Source::InPlace(self),
@@ -166,7 +170,7 @@ impl<T: Element> Plain<T> {
 }
 
 impl<T> PanelWalk<T> {
-    fn of(panels: Panels<*mut T>) -> PanelWalk<T> {
+    pub(super) fn of(panels: Panels<*mut T>) -> PanelWalk<T> {
         let Panels { start, stride, panel } = panels;
         PanelWalk { start, panel_stride: stride as isize, row_stride: 1, step: panel as isize }
     }

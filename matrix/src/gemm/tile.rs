@@ -14,15 +14,16 @@
 //! small product.
 //!
 //! **The idea.** If the rows of `C` are adjacent, kernels write tiles straight to `C`, and edges
-//! have kernels of their width. Panels are distributed so that no single one is left over. A lone
-//! last row is computed with the operands' roles exchanged, a lone last column by kernels that take
+//! have kernels of their width. Panels are distributed so that no single one is left over. Few last
+//! rows are computed with the operands' roles exchanged, a lone last column by kernels that take
 //! more panels. Other strides of `C`, and complex numbers, pass through a tile on the stack.
 //!
 //! **Invariant.** Every entry is summed by one chain of multiply-adds in the order of `k`, however
 //! it is written, so results do not depend on the place of an entry.
 
-use super::source::PanelWalk;
+use super::source::{PanelWalk, Plain};
 use crate::kernel::{MicroKernel, MicrokernelArguments, Reach, RealKernel, MAX_PANELS};
+use crate::panel::Panels;
 use crate::Element;
 use std::ops::Range;
 
@@ -53,6 +54,19 @@ pub(super) struct Left<T> {
     pub(super) walk: PanelWalk<T>,
     /// If the last row of tiles is stored elsewhere: its first panel and its address.
     pub(super) tail: Option<(usize, PanelWalk<T>)>,
+    /// If the panels have not been copied yet: the array from which they are.
+    pub(super) pending: Option<Pending<T>>,
+}
+
+/// Panels that are copied one row of tiles at a time, just before their first use: they are then
+/// in the second-level cache, and not written to memory and read back.
+#[derive(Clone, Copy)]
+pub(super) struct Pending<T> {
+    pub(super) plain: Plain<T>,
+    /// The first row of the block.
+    pub(super) row: usize,
+    /// First step and number of steps of `k`.
+    pub(super) depth: (usize, usize),
 }
 
 /// One block product: `C ← β·C + α·A·Bᵀ`, where `A` has `rows`×`depth` entries and `B`
@@ -76,6 +90,9 @@ pub(super) struct BlockProduct<'a, T: Element> {
     pub(super) reach: Reach,
 }
 
+/// Bytes of a cache line.
+const LINE_BYTES: isize = 64;
+
 /// The most reals in a register tile of any kernel: 48×8.
 const TILE_REALS: usize = 384;
 
@@ -97,12 +114,13 @@ impl<T: Element> BlockProduct<'_, T> {
     /// its edge is `Padded`.
     #[inline(always)]
     pub(super) unsafe fn run(mut self) {
-        // A lone last row comes first, with the roles exchanged. All panels that are left are
-        // whole, except the last.
-        if self.exchanges_roles_in_last_row() {
+        // A few last rows come first, with the roles exchanged. All panels that are left are whole,
+        // except the last.
+        let last = self.rows_with_exchanged_roles();
+        if last > 0 {
             // SAFETY: the caller's promise.
-            unsafe { self.run_last_row() };
-            self.rows -= 1;
+            unsafe { self.run_last_rows(last) };
+            self.rows -= last;
         }
         let panels = (self.rows + self.panel - 1) >> self.panel.trailing_zeros();
         let (tall, direct) = (self.kernel.tall, self.is_direct());
@@ -118,6 +136,7 @@ impl<T: Element> BlockProduct<'_, T> {
                 panels,
                 |left| take(left, most),
                 |first, count| {
+                    self.copy_pending(first, count);
                     self.run_row((first, count), 0..cols, self.kernel.run[count - 1], direct);
                 },
             );
@@ -138,67 +157,100 @@ impl<T: Element> BlockProduct<'_, T> {
         }
     }
 
-    /// Whether the last panel holds a single row that is computed with the operands' roles
-    /// exchanged. A register then holds entries of that row, and nothing is computed for the
-    /// padding, which saves 7 % at N = 97. The sums have the same terms in the same order.
+    /// How many rows of the last panel are computed with the operands' roles exchanged: all of them
+    /// if they fill at most half of it, otherwise none. A register then holds entries of a row, and
+    /// nothing is computed for the padding, which saves 7 % at N = 97. The sums have the same terms
+    /// in the same order.
     #[inline]
-    fn exchanges_roles_in_last_row(&self) -> bool {
-        let in_panels = self.b_edge == Edge::Padded && self.b.row_stride == 1 && self.a.tail.is_none();
-        T::PARTS == 1 && self.rows & (self.panel - 1) == 1 && in_panels
+    fn rows_with_exchanged_roles(&self) -> usize {
+        let in_panels = self.b_edge == Edge::Padded && self.b.row_stride == 1;
+        let copied = self.a.tail.is_some() || self.a.pending.is_some();
+        let last = self.rows & (self.panel - 1);
+        let few = last <= (self.panel / 2).min(self.group()) && (last <= 1 || self.cols >= self.panel);
+        match T::PARTS == 1 && in_panels && !copied && few {
+            true => last,
+            false => 0,
+        }
     }
 
-    /// Computes the last row, with panels of `B` as the left operand.
+    /// Computes the last `count` rows, with panels of `B` as the left operand.
     ///
     /// # Safety
-    /// The requirements of [`Self::run`], and [`Self::exchanges_roles_in_last_row`].
+    /// The requirements of [`Self::run`]; `count` is [`Self::rows_with_exchanged_roles`], not 0.
     #[inline(never)]
-    unsafe fn run_last_row(&self) {
+    unsafe fn run_last_rows(&self, count: usize) {
         let (panel, walk, kernel) = (self.panel, &self.a.walk, self.kernel);
-        // The row lies alone in its panel. Panels of B are the left operand.
-        let at = ((self.rows - 1) >> panel.trailing_zeros()) as isize;
-        let row = walk.start.wrapping_offset(at * walk.panel_stride);
-        let most = kernel.tall.len().max(kernel.run.len());
+        // The rows lie alone in their panel. Panels of B are the left operand.
+        let at = ((self.rows - count) >> panel.trailing_zeros()) as isize;
+        let rows = walk.start.wrapping_offset(at * walk.panel_stride);
+        let most = if count == 1 { kernel.tall.len().max(kernel.run.len()) } else { kernel.run.len() };
         let mut tile = TileBuffer([T::Real::ZERO; TILE_REALS]);
-        debug_assert!(most * panel <= TILE_REALS);
+        debug_assert!(most * panel * count <= TILE_REALS);
         let out = tile.0.as_mut_ptr();
         for first in (0..self.cols).step_by(most * panel) {
             let cols = (self.cols - first).min(most * panel);
             let panels = cols.div_ceil(panel);
             let start = self.b.start.wrapping_offset((first / panel) as isize * self.b.panel_stride);
-            // The row serves as the one column of B; its numbers lie `step` apart.
+            // The rows serve as columns of B; the numbers of a row lie `step` apart. The tile has
+            // one panel after the other, and in each a column for every row.
             let micro = MicrokernelArguments {
                 k: self.depth,
                 a: start.cast::<T::Real>(),
                 a_panel: self.b.panel_stride,
                 a_step: self.b.step,
-                b: row.cast::<T::Real>(),
-                b_column: 0,
+                b: rows.cast::<T::Real>(),
+                b_column: 1,
                 b_step: walk.step,
                 c: out,
-                c_panel: panel as isize,
-                c_column: 0,
+                c_panel: (panel * count) as isize,
+                c_column: panel as isize,
                 last_rows: panel,
                 alpha: self.alpha.re(),
                 beta: self.beta.re(),
                 next: start.cast::<T::Real>(),
+                ahead: LINE_BYTES,
                 reach: self.reach,
             };
-            let run = kernel.tall.get(panels - 1).unwrap_or_else(|| &kernel.run[panels - 1][0]);
+            let run = match kernel.tall.get(panels - 1) {
+                Some(tall) if count == 1 => tall,
+                _ => &kernel.run[panels - 1][count - 1],
+            };
             let c =
                 self.c.start.wrapping_offset(at * self.c.panel_stride + first as isize * self.c.col_stride);
-            let entry = |col: usize| c.wrapping_offset(col as isize * self.c.col_stride);
+            let entry = |row: usize, col: usize| {
+                c.wrapping_offset(row as isize * self.c.row_stride + col as isize * self.c.col_stride)
+            };
             let tile = out.cast::<T>();
+            let shift = panel.trailing_zeros();
+            let place =
+                |row: usize, col: usize| ((((col >> shift) * count) + row) << shift) + (col & (panel - 1));
             // SAFETY: whole panels of `B` are readable, and the tile has room for them; the caller
             // guarantees the entries of `C`.
             unsafe {
                 // The kernel adds to what C holds, so C comes into the tile first, unless β is 0.
                 if self.beta != T::ZERO {
-                    (0..cols).for_each(|col| *tile.add(col) = *entry(col));
+                    each_entry((count, cols), |row, col| *tile.add(place(row, col)) = *entry(row, col));
                 }
                 run(&micro);
-                (0..cols).for_each(|col| *entry(col) = *tile.add(col));
+                each_entry((count, cols), |row, col| *entry(row, col) = *tile.add(place(row, col)));
             }
         }
+    }
+
+    /// Copies the panels of a row of tiles, if they are not copied yet.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::run`]; the array has the rows and the depth of this block, and
+    /// nothing else uses the memory of the panels.
+    #[inline]
+    unsafe fn copy_pending(&self, first: usize, count: usize) {
+        let Some(Pending { plain, row, depth }) = self.a.pending else { return };
+        let (walk, panel) = (&self.a.walk, self.panel);
+        let rows = (self.rows - first * panel).min(count * panel);
+        let start = walk.start.wrapping_offset(first as isize * walk.panel_stride).cast_mut();
+        let to = Panels { start, stride: walk.panel_stride as usize, panel };
+        // SAFETY: these rows lie in the array, and these panels in the scratch memory of the block.
+        unsafe { plain.copy((row + first * panel, rows), depth, to) };
     }
 
     /// Calls `row` with the first and the number of panels of every row of tiles. No row of tiles
@@ -267,11 +319,22 @@ impl<T: Element> BlockProduct<'_, T> {
             alpha: self.alpha.re(),
             beta: self.beta.re(),
             next: a.wrapping_offset(count as isize * walk.panel_stride).cast::<T::Real>(),
+            ahead: LINE_BYTES,
             reach: self.reach,
         };
         // A kernel prefetches one line of the next panels per four steps; the next call continues
-        // from there.
+        // from there. If those panels are still to be copied, the array's columns are prefetched: a
+        // call fetches one line of some columns, and several calls all lines of them.
         let ahead = self.depth / 4 * self.kernel.panel;
+        let source = self.a.pending.filter(|pending| pending.plain.row_stride == 1).map(|pending| {
+            let Pending { plain, row, depth } = pending;
+            let start = (row + (first + count) * panel) as isize + depth.0 as isize * plain.col_stride;
+            micro.ahead = plain.col_stride * size_of::<T>() as isize;
+            (plain.start.wrapping_offset(start), self.depth as isize / 4 * plain.col_stride)
+        });
+        // A row of tiles is this many lines high, and not aligned.
+        let lines = (count * self.panel * size_of::<T>()) as isize / LINE_BYTES + 1;
+        let mut call = 0;
         let Range { start: mut col, end } = cols;
         while col < end {
             let cols = group.min(end - col);
@@ -281,6 +344,11 @@ impl<T: Element> BlockProduct<'_, T> {
             let c = c.wrapping_offset(col as isize * self.c.col_stride);
             micro.b = b.cast::<T::Real>();
             micro.c = c.cast::<T::Real>();
+            if let Some((start, columns)) = source {
+                let line = start.wrapping_offset(call / lines * columns);
+                micro.next = line.wrapping_byte_offset(call % lines * LINE_BYTES).cast::<T::Real>();
+                call += 1;
+            }
             // Complex columns are two real ones each.
             let run = runs[cols * T::PARTS - 1];
             // SAFETY: the pointers are those of this tile of the block; a `Kernel` is chosen only
@@ -387,6 +455,12 @@ impl TileEntry {
         // SAFETY: two rows in each of two columns of the tile.
         unsafe { [*first, *first.wrapping_add(1), *second, *second.wrapping_add(1)] }
     }
+}
+
+/// Calls `visit` with every row and column, column by column.
+#[inline(always)]
+fn each_entry((rows, cols): (usize, usize), mut visit: impl FnMut(usize, usize)) {
+    (0..cols).for_each(|col| (0..rows).for_each(|row| visit(row, col)));
 }
 
 /// How many of the `left` panels the next row of tiles takes: `most`, unless that leaves a single

@@ -4,6 +4,7 @@
 //! **Shapes.** 3 × 4 accumulators, three registers of `A`, one broadcast of `B`: 16 registers.
 //! **Cost.** 12 FMA and 7 loads per step of `k`: 6 cycles on two FMA ports.
 
+use super::direct_avx2;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::MicrokernelArguments;
 use std::arch::x86_64::*;
@@ -11,8 +12,20 @@ use std::arch::x86_64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "avx2",
     is_available: || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
-    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32), tall: &[] },
-    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64), tall: &[] },
+    f32: RealKernel {
+        panel: 8,
+        columns: 4,
+        run: table!(tile_f32),
+        tall: &[],
+        direct: direct_avx2::single::KERNELS,
+    },
+    f64: RealKernel {
+        panel: 4,
+        columns: 4,
+        run: table!(tile_f64),
+        tall: &[],
+        direct: direct_avx2::double::KERNELS,
+    },
 };
 
 macro_rules! tile {

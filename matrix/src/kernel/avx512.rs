@@ -11,6 +11,7 @@
 //! product. **Prefetch.** The tile of `C` at the start, and one line of the next panels (`next`)
 //! per four steps.
 
+use super::direct_avx512;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::{MicroKernel, MicrokernelArguments, Reach};
 use std::arch::asm;
@@ -24,12 +25,14 @@ pub(super) const KERNEL: Kernel = Kernel {
         columns: 8,
         run: &[single::ONE, single::TWO, single::THREE],
         tall: single::TALL,
+        direct: direct_avx512::single::KERNELS,
     },
     f64: RealKernel {
         panel: 8,
         columns: 8,
         run: &[double::ONE, double::TWO, double::THREE],
         tall: double::TALL,
+        direct: direct_avx512::double::KERNELS,
     },
 };
 
@@ -225,11 +228,11 @@ impl<T> MicrokernelArguments<T> {
 
     /// Bytes from one prefetched line to the next.
     #[inline(always)]
-    fn ahead_bytes(&self) -> usize {
+    fn ahead_bytes(&self) -> isize {
         if self.reach == Reach::Near {
             0
         } else {
-            64
+            self.ahead
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The kernels of one instruction set, which are one member of the family of kernels.
 
+use super::direct::DirectKernels;
 use super::microkernel::MicroKernel;
 
 /// The kernels of one instruction set for one real type.
@@ -15,6 +16,8 @@ pub struct RealKernel<T: 'static> {
     /// registers; it may be empty. (One column of three panels is bound by the latency of three
     /// sums, not by their number.)
     pub tall: &'static [MicroKernel<T>],
+    /// Kernels for small products of plain arrays; it may be empty.
+    pub direct: DirectKernels<T>,
 }
 
 /// The kernels of one instruction set that this processor has: a `Kernel` is the proof that it can

@@ -44,6 +44,8 @@ pub struct MicrokernelArguments<T> {
     /// The part of `A` that later calls will read: prefetched if `reach` is far. Never
     /// dereferenced.
     pub next: *const T,
+    /// Bytes from one prefetched line to the next.
+    pub ahead: isize,
     /// The cache levels in which the operands are expected.
     pub reach: Reach,
 }

@@ -37,6 +37,11 @@ macro_rules! table {
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod direct;
+#[cfg(target_arch = "x86_64")]
+mod direct_avx2;
+#[cfg(target_arch = "x86_64")]
+mod direct_avx512;
 mod instruction_set;
 mod microkernel;
 #[cfg(target_arch = "aarch64")]
@@ -45,6 +50,8 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use direct::row_mask;
+pub use direct::{DirectKernel, DirectKernels, DirectTile, Update};
 pub use instruction_set::{Kernel, RealKernel};
 pub use microkernel::{MicroKernel, MicrokernelArguments, Reach, MAX_PANELS};
 
@@ -76,6 +83,7 @@ impl Kernel {
 
     /// The fastest kernel that this processor can run. It is chosen once, by feature bits and never
     /// by the processor's model.
+    #[inline]
     pub fn best() -> &'static Kernel {
         static BEST: OnceLock<&'static Kernel> = OnceLock::new();
         BEST.get_or_init(|| Kernel::available().next().expect("the scalar kernel runs anywhere"))

@@ -11,8 +11,8 @@ use std::arch::aarch64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "neon",
     is_available: || std::arch::is_aarch64_feature_detected!("neon"),
-    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32), tall: &[] },
-    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64), tall: &[] },
+    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32), tall: &[], direct: &[] },
+    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64), tall: &[], direct: &[] },
 };
 
 macro_rules! tile {

@@ -15,12 +15,14 @@ pub(super) const KERNEL: Kernel = Kernel {
         columns: 4,
         run: &[&[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>, tile_f32::<4>]],
         tall: &[],
+        direct: &[],
     },
     f64: RealKernel {
         panel: 4,
         columns: 4,
         run: &[&[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>, tile_f64::<4>]],
         tall: &[],
+        direct: &[],
     },
 };
 

@@ -64,12 +64,14 @@ const fn member<const WRONG: bool>(name: &'static str) -> Kernel {
             columns: 2,
             run: &[&[dummy_f32::<1, WRONG>, dummy_f32::<2, WRONG>]],
             tall: &[],
+            direct: &[],
         },
         f64: RealKernel {
             panel: 4,
             columns: 2,
             run: &[&[dummy_f64::<1, WRONG>, dummy_f64::<2, WRONG>]],
             tall: &[],
+            direct: &[],
         },
     }
 }

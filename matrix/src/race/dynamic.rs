@@ -1,8 +1,8 @@
-//! Libraries that may be on the machine, found at run time: CBLAS by its interface, and BLASFEO by
-//! its own.
+//! Libraries that may be on the machine, found at run time: CBLAS by its interface, BLASFEO and
+//! libxsmm by their own.
 
 use libloading::Library;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 /// `cblas_?gemm`.
 pub(super) type Cblas<T> = unsafe extern "C" fn(
@@ -113,6 +113,53 @@ impl<T: Copy + 'static> Blasfeo<T> {
         let (a, b, c) = ((&raw mut **a).cast(), (&raw mut **b).cast(), (&raw mut **c).cast());
         // SAFETY: three n×n matrices made in `new`.
         unsafe { (self.gemm)(n, n, n, one, a, 0, 0, b, 0, 0, zero, c, 0, 0, c, 0, 0) }
+    }
+}
+
+/// `libxsmm_gemm_shape` of version 2.
+#[repr(C)]
+struct XsmmShape {
+    sizes: [c_int; 3],
+    columns: [c_int; 3],
+    types: [c_uint; 4],
+}
+
+/// `libxsmm_gemm_param` of version 2: four pointers of the operation, six of each array, of which
+/// the first is its address.
+#[repr(C)]
+struct XsmmArguments([*const c_void; 22]);
+
+/// A kernel that libxsmm made for `C ← A·B`, column-major n×n.
+pub(super) struct Xsmm(unsafe extern "C" fn(*const XsmmArguments));
+
+impl Xsmm {
+    /// `data_type` is the library's number of the element type.
+    pub(super) fn new(n: usize, data_type: c_uint) -> Option<Xsmm> {
+        type Dispatch = unsafe extern "C" fn(
+            XsmmShape,
+            c_uint,
+            c_uint,
+        ) -> Option<unsafe extern "C" fn(*const XsmmArguments)>;
+        /// `LIBXSMM_GEMM_FLAG_BETA_0` and `LIBXSMM_GEMM_PREFETCH_NONE`.
+        const FLAGS: (c_uint, c_uint) = (4, 0);
+        let library = open("LIGHTFOOT_LIBXSMM", &["libxsmm.so.2", "libxsmm.so"])?;
+        let shape = XsmmShape { sizes: [n as c_int; 3], columns: [n as c_int; 3], types: [data_type; 4] };
+        // SAFETY: the symbols have these types in the library's headers.
+        unsafe {
+            let init = library.get::<unsafe extern "C" fn()>(b"libxsmm_init\0").ok()?;
+            let dispatch = library.get::<Dispatch>(b"libxsmm_dispatch_gemm\0").ok()?;
+            init();
+            Some(Xsmm(dispatch(shape, FLAGS.0, FLAGS.1)?))
+        }
+    }
+
+    pub(super) fn multiply<T>(&self, a: &[T], b: &[T], c: &mut [T]) {
+        let mut arguments = XsmmArguments([std::ptr::null(); 22]);
+        arguments.0[4] = a.as_ptr().cast();
+        arguments.0[10] = b.as_ptr().cast();
+        arguments.0[16] = c.as_mut_ptr().cast_const().cast();
+        // SAFETY: three n×n arrays, of which the last is written.
+        unsafe { (self.0)(&arguments) }
     }
 }
 

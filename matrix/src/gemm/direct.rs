@@ -1,0 +1,274 @@
+//! Small products of plain arrays: direct kernels on the caller's memory, without copies.
+//!
+//! **The problem.** A product of 4×4×4 takes 4 ns. A job, scratch memory and its pool took 90.
+//!
+//! **The idea.** If the rows of `A` and of `C` are adjacent, a kernel that masks the last panel
+//! needs no packing, so all that is left of a plan is a cut of `C` into register tiles:
+//!
+//! ```text
+//!            columns in groups of nearly equal width
+//!           +-------+-------+------+
+//!  4 panels |       |       |      |   panels in groups of nearly equal height; a product of
+//!           +-------+-------+------+   one tile is one call of its kernel
+//!  3 panels |       |       |      |
+//!           +-------+-------+------+   the last panel has a mask
+//! ```
+//!
+//! **Leaves out** complex numbers, arrays whose rows are not adjacent, and depths and sizes beyond
+//! [`MOST`], for which packing pays. Entries have the same bits either way.
+
+use crate::kernel::{row_mask, DirectKernel, DirectKernels, DirectTile, RealKernel, Update};
+use crate::{Element, Real};
+
+/// The most rows, columns and steps of `k` of a direct product.
+const MOST: usize = 128;
+/// The most multiply-adds of a direct product: beyond that, packing pays.
+const MOST_WORK: usize = 80 * 80 * 80;
+/// Columns of `A` and `B` that are further apart than this lie in pages of their own, and more than
+/// [`FEW`] of them are packed.
+const FAR_BYTES: usize = 4096;
+/// The number of columns that may each lie in a page of its own.
+const FEW: usize = 32;
+
+/// `len` cut into `count` pieces, of which the first `longer` have one more than `len / count`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cut {
+    count: usize,
+    longer: usize,
+    short: usize,
+}
+
+impl Cut {
+    /// As few pieces as possible of at most `most`, as equal as possible.
+    #[inline]
+    fn even(len: usize, most: usize) -> Cut {
+        if len <= most {
+            return Cut { count: 1, longer: 0, short: len };
+        }
+        let (len, most) = (len as u32, most as u32);
+        let count = len.div_ceil(most);
+        let short = len / count;
+        Cut { count: count as usize, longer: (len - short * count) as usize, short: short as usize }
+    }
+
+    #[inline]
+    fn piece(&self, index: usize) -> usize {
+        self.short + usize::from(index < self.longer)
+    }
+}
+
+/// A small product whose tiles are chosen: everything but the three addresses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan<R: 'static> {
+    /// The kernel, if one tile is the whole product.
+    single: Option<DirectKernel<R>>,
+    /// A tile with the last panel.
+    last: DirectTile<R>,
+    /// The rows of a whole panel.
+    panel: usize,
+    kernels: DirectKernels<R>,
+    panels: Cut,
+    n: usize,
+}
+
+/// The shape of a product: rows and columns of `C`, and the depth.
+pub(super) type Shape = (usize, usize, usize);
+
+/// Row stride and column stride.
+pub(super) type Strides = (isize, isize);
+
+/// What a product with these factors does to `C`.
+#[inline]
+pub(super) fn update<T: Element>(alpha: T, beta: T) -> Update {
+    match beta == T::ZERO {
+        true if alpha == T::ONE => Update::Set,
+        true => Update::Scale,
+        false => Update::Add,
+    }
+}
+
+/// The operand that is used as the left one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Roles {
+    /// `A`.
+    Kept,
+    /// `Bᵀ`, because the columns of `C` are adjacent.
+    Exchanged,
+}
+
+/// The roles for a result with these strides. Panels need adjacent rows in `C`.
+#[inline]
+pub(super) fn roles(strides: Strides) -> Roles {
+    match strides {
+        (row, 1) if row != 1 => Roles::Exchanged,
+        _ => Roles::Kept,
+    }
+}
+
+/// The shape and the strides of the product that direct kernels compute: `C`, or `Cᵀ = Bᵀ·Aᵀ` if
+/// the columns of `C` are adjacent.
+#[inline(always)]
+pub(super) fn form((m, n, k): Shape, [a, b, c]: [Strides; 3]) -> (Shape, [Strides; 3], Roles) {
+    let exchanged = |strides: Strides| (strides.1, strides.0);
+    match roles(c) {
+        Roles::Kept => ((m, n, k), [a, b, c], Roles::Kept),
+        Roles::Exchanged => ((n, m, k), [exchanged(b), exchanged(a), exchanged(c)], Roles::Exchanged),
+    }
+}
+
+/// The tile of the last panels and the number of panels, unless packing pays or a stride is
+/// unsuitable. No number of the shape may be zero, nor α.
+#[inline(always)]
+fn tile<T: Element>(
+    kernel: &'static RealKernel<T::Real>,
+    (m, n, k): Shape,
+    (alpha, beta): (T, T),
+    [a, b, c]: [Strides; 3],
+) -> Option<(DirectTile<T::Real>, usize)> {
+    let adjacent = a.0 == 1 && c.0 == 1 && T::PARTS == 1 && !kernel.direct.is_empty();
+    if !adjacent || m > MOST || n > MOST || k > MOST || m * n * k > MOST_WORK {
+        return None;
+    }
+    let far = |stride: isize| stride.unsigned_abs() >= FAR_BYTES / size_of::<T>();
+    if n.max(k) > FEW && (far(a.1) || far(b.0) || far(b.1)) {
+        return None;
+    }
+    let (bytes, panel) = (size_of::<T>() as isize, kernel.panel);
+    // Panels are powers of two.
+    let panels = (m + panel - 1) >> panel.trailing_zeros();
+    let tile = DirectTile {
+        k,
+        a_panel: panel as isize * bytes,
+        a_step: a.1 * bytes,
+        b_column: b.1 * bytes,
+        b_step: b.0 * bytes,
+        b_far: 8 * b.1 * bytes,
+        c_panel: panel as isize * bytes,
+        c_column: c.1 * bytes,
+        mask: row_mask(m - (panels - 1) * panel),
+        update: update(alpha, beta),
+        alpha: alpha.re(),
+        beta: beta.re(),
+    };
+    Some((tile, panels))
+}
+
+/// Whether no number of the shape is zero, all are small, no stride is negative or so large that a
+/// place overflows, and rows or columns of `C` follow each other.
+#[inline(always)]
+pub(super) fn are_usual((m, n, k): Shape, [a, b, c]: [Strides; 3]) -> bool {
+    let strides = (a.0 | a.1 | b.0 | b.1 | c.0 | c.1) as usize;
+    // A zero wraps around and is too large.
+    let sizes = m.wrapping_sub(1) | n.wrapping_sub(1) | k.wrapping_sub(1);
+    let follow = c.0 == 1 && c.1 as usize >= m || c.1 == 1 && c.0 as usize >= n;
+    sizes < MOST && strides < 1 << 40 && follow
+}
+
+/// Computes `C ← α·A·B + β·C` if it is a product for direct kernels, and returns whether it did.
+///
+/// # Safety
+/// The requirements of [`Plan::run`], for these shapes and strides.
+#[inline(always)]
+pub(super) unsafe fn attempt<T: Element>(
+    kernel: &'static RealKernel<T::Real>,
+    shape: Shape,
+    factors: (T, T),
+    strides: [Strides; 3],
+    (a, b, c): (*const T, *const T, *mut T),
+) -> bool {
+    let Some((tile, panels)) = tile(kernel, shape, factors, strides) else { return false };
+    let (a, b, c) = (a.cast(), b.cast(), c.cast());
+    // SAFETY: the caller's promise; a single tile covers the whole product.
+    unsafe {
+        match kernel.direct.get(panels - 1).and_then(|widths| widths.get(shape.1 - 1)) {
+            Some(single) => single(&tile, a, b, c),
+            None => Plan::with(kernel, tile, panels, shape.1).run_tiles(a, b, c),
+        }
+    }
+    true
+}
+
+impl<R: Real> Plan<R> {
+    /// The plan of `C ← α·A·B + β·C`, unless packing pays, or a stride is unsuitable. No number of
+    /// `shape` may be zero, nor α.
+    pub(super) fn new<T: Element<Real = R>>(
+        kernel: &'static RealKernel<R>,
+        shape: Shape,
+        factors: (T, T),
+        strides: [Strides; 3],
+    ) -> Option<Plan<R>> {
+        let (tile, panels) = tile(kernel, shape, factors, strides)?;
+        Some(Plan::with(kernel, tile, panels, shape.1))
+    }
+
+    /// The plan with this tile, so many panels and `n` columns.
+    #[inline]
+    fn with(kernel: &'static RealKernel<R>, last: DirectTile<R>, panels: usize, n: usize) -> Plan<R> {
+        let (kernels, panel) = (kernel.direct, kernel.panel);
+        let panels = Cut::even(panels, kernels.len());
+        let widths = kernels[panels.short - 1];
+        let single = (panels.count == 1 && n <= widths.len()).then(|| widths[n - 1]);
+        Plan { single, last, panel, kernels, panels, n }
+    }
+
+    /// Computes the product.
+    ///
+    /// # Safety
+    /// The addresses are those of entry (0, 0) of arrays with the shape and the strides of the
+    /// plan. `A` and `B` are readable, `C` is writable by this thread alone, and initialised unless
+    /// β is 0. The processor has the kernel's features.
+    #[inline]
+    pub(super) unsafe fn run(&self, a: *const R, b: *const R, c: *mut R) {
+        // SAFETY: the caller's promise; a single tile covers the whole product.
+        unsafe {
+            match self.single {
+                Some(kernel) => kernel(&self.last, a, b, c),
+                None => self.run_tiles(a, b, c),
+            }
+        }
+    }
+
+    /// Computes the product tile by tile.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::run`].
+    unsafe fn run_tiles(&self, a: *const R, b: *const R, c: *mut R) {
+        let whole = DirectTile { mask: row_mask(self.panel), ..self.last };
+        let (mut a, mut c) = (a, c);
+        for group in 0..self.panels.count {
+            let panels = self.panels.piece(group);
+            let kernels = self.kernels[panels - 1];
+            let tile = if group + 1 < self.panels.count { &whole } else { &self.last };
+            let widths = Cut::even(self.n, kernels.len());
+            let (mut b, mut column) = (b, c);
+            for index in 0..widths.count {
+                let width = widths.piece(index);
+                // SAFETY: the tile lies in the product, and its last panel is masked if it is the
+                // last one of the product.
+                unsafe { kernels[width - 1](tile, a, b, column) };
+                b = b.wrapping_byte_offset(width as isize * tile.b_column);
+                column = column.wrapping_byte_offset(width as isize * tile.c_column);
+            }
+            a = a.wrapping_byte_offset(panels as isize * tile.a_panel);
+            c = c.wrapping_byte_offset(panels as isize * tile.c_panel);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cut;
+
+    #[test]
+    fn cuts_are_even_and_cover_everything() {
+        for len in 1..=128 {
+            for most in 1..=12 {
+                let cut = Cut::even(len, most);
+                let pieces: Vec<_> = (0..cut.count).map(|index| cut.piece(index)).collect();
+                assert_eq!(pieces.iter().sum::<usize>(), len);
+                assert!(pieces.iter().all(|&piece| piece <= most && piece + 1 >= pieces[0]));
+                assert_eq!(pieces.len(), len.div_ceil(most));
+            }
+        }
+    }
+}

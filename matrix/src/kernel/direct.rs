@@ -1,0 +1,71 @@
+//! The arguments of a direct kernel, which computes a register tile of a small product straight
+//! from the caller's arrays.
+//!
+//! **Why beside the others.** A product of 4×4×4 has 128 flops, which take 4 ns. Packing, a whole
+//! panel of padding, or a description of the tile that is filled in for every call take longer than
+//! that. A direct kernel reads only entries that exist: its last panel has a mask, for `A` as for
+//! `C`, so neither needs padding. All its numbers but three addresses are those of a shape and are
+//! written once ([`DirectTile`]).
+//!
+//! The arithmetic is that of [`super::MicroKernel`]: one chain of fused multiply-adds in the order
+//! of `k` for each entry, then `α·sum + β·C`, so both give the same bits.
+
+/// What a direct kernel knows about its tile in addition to the three addresses. Strides count
+/// bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct DirectTile<T> {
+    /// Depth of the product, at least 1.
+    pub k: usize,
+    /// Bytes from one panel of `A` to the next.
+    pub a_panel: isize,
+    /// Bytes from one column of `A` to the next.
+    pub a_step: isize,
+    /// Bytes from one column of `B` to the next.
+    pub b_column: isize,
+    /// Bytes from one row of `B` to the next.
+    pub b_step: isize,
+    /// Bytes from column 0 of `B` to column 8: eight times `b_column`, unless `B` is in panels.
+    pub b_far: isize,
+    /// Bytes from one panel of `C` to the next.
+    pub c_panel: isize,
+    /// Bytes from one column of `C` to the next.
+    pub c_column: isize,
+    /// The existing rows of the last panel, 1 to a whole panel: that many low bits are set.
+    pub mask: u32,
+    /// What happens to `C`.
+    pub update: Update,
+    /// Factor of the product.
+    pub alpha: T,
+    /// Factor of the old contents of `C`. If it is zero, `C` is not read.
+    pub beta: T,
+}
+
+/// What a product does to `C`, by its factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// α = 1 and β = 0: `C` becomes the sums.
+    Set,
+    /// β = 0: `C` becomes α times the sums, and is not read.
+    Scale,
+    /// `C` is multiplied by β, and α times the sums are added.
+    Add,
+}
+
+/// The mask of a last panel with `rows` rows, 1 to 32.
+#[inline]
+pub(crate) fn row_mask(rows: usize) -> u32 {
+    u32::MAX >> (32 - rows)
+}
+
+/// A direct kernel for one number of panels and of columns: the tile, then the addresses of the
+/// first entries of `A`, `B` and `C`.
+///
+/// # Safety
+/// The processor has the kernel's features. For every panel, step of `k` and column of the kernel,
+/// the entries of `A` and `B` are readable and those of `C` writable, and initialised unless `beta`
+/// is 0; of the last panel only the rows in `mask` need to exist.
+pub type DirectKernel<T> = unsafe fn(&DirectTile<T>, *const T, *const T, *mut T);
+
+/// The direct kernels of an instruction set: `[p - 1][c - 1]` takes `p` panels and `c` columns.
+/// Empty if the instruction set has no masks.
+pub type DirectKernels<T> = &'static [&'static [DirectKernel<T>]];
