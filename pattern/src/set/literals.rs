@@ -4,7 +4,7 @@
 //! **Which string.** A sample of the text counts the hits of all strings that could serve
 //! ([`super::needle`]); a pattern takes the rarest. Where even those are frequent the pattern's
 //! share of a program costs less than its confirmations, and it is left to a program. The costs
-//! below were measured beside each other on one machine; they choose speed only.
+//! below were estimated from runs of the bench `columns` on one machine; they choose speed only.
 
 use super::confirm::{Confirmation, Pattern};
 use super::needle::{needles, Needle, Place};
