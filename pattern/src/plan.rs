@@ -55,7 +55,7 @@ use regex_syntax::hir::{Hir, HirKind};
 use std::fmt::Write;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use streams::{CompiledStreams, Searched, Streams, Sure};
+use streams::{CompiledStreams, Copies, Searched, Streams, Sure};
 
 /// Shorter texts go through the automaton: setting up streams costs more.
 const STREAM_BYTES: usize = 4 << 10;
@@ -299,48 +299,41 @@ impl Plan {
 
     fn count_streams(&self, spans: &Automaton, text: &[u8]) -> u64 {
         let Some(streams) = self.streams_for(text) else { return self.count_pushed(spans, text) };
-        let mut count = 0;
+        let (mut count, mut copies) = (0, Copies::default());
         let _ = streams.search(text, |searched| {
-            count += match searched {
-                Searched::Marks(_, words, Sure::All) => count_ones(words),
+            match searched {
+                Searched::Marks(_, words, Sure::All) => count += count_ones(words),
                 Searched::Marks(offset, words, sure) => {
-                    self.confirmed_marks(spans, text, offset, words, sure)
+                    count += copies.take(text, offset, words, sure, self.terminator);
+                    if copies.are_many() {
+                        count += self.count_copies(spans, streams, &mut copies);
+                    }
                 }
                 Searched::Lines(place) => {
-                    let mut lines = 0;
                     let _ = automaton(spans, &text[place], self.terminator, &mut |_| {
-                        lines += 1;
+                        count += 1;
                         ControlFlow::Continue(())
                     });
-                    lines
                 }
-            };
+            }
             ControlFlow::Continue(())
         });
-        count
+        count + self.count_copies(spans, streams, &mut copies)
     }
 
-    /// The number of marked lines that match.
-    fn confirmed_marks(
-        &self,
-        spans: &Automaton,
-        text: &[u8],
-        offset: usize,
-        words: &[u64],
-        sure: Sure<'_>,
-    ) -> u64 {
-        let mut count = 0;
-        for (at, &word) in words.iter().enumerate() {
-            let mut unsure = word & sure.unsure(at);
-            count += u64::from((word & !unsure).count_ones());
-            while unsure != 0 {
-                let end = offset + 64 * at + unsure.trailing_zeros() as usize;
-                unsure &= unsure - 1;
-                let start = line::start_of(text, end, self.terminator);
-                count += u64::from(matches_content(spans, &text[start..end]));
-            }
+    /// The number of matching lines among copies, which are then forgotten: by the program for any
+    /// text where it repays itself, else by the automaton.
+    fn count_copies(&self, spans: &Automaton, streams: &Streams, copies: &mut Copies) -> u64 {
+        let lines = std::mem::take(copies);
+        if let Some(compiled) = streams.confirming(lines.count) {
+            return compiled.scanner.count_lines(&lines.text);
         }
-        count
+        let each = line::each(&lines.text, self.terminator);
+        each.filter(|line| {
+            let content = line::content(&lines.text[line.clone()], self.terminator);
+            matches_content(spans, &lines.text[line.start..line.start + content])
+        })
+        .count() as u64
     }
 
     fn count_pushed(&self, spans: &Automaton, text: &[u8]) -> u64 {

@@ -147,7 +147,9 @@ fn table(arguments: &Arguments, own: &Contender, peers: &[Contender], folder: &P
             let ours = milliseconds(times[0].expect("this search counts"));
             let ratios: Vec<Option<f64>> =
                 times[1..].iter().map(|time| time.map(|time| milliseconds(time) / ours)).collect();
-            print!("{:<34} {kind:>7} {lines:>9} {ours:>8.1}", entry.name);
+            // The kind of text that the pattern was chosen for has a star.
+            let meant = if entry.text == *kind { '*' } else { ' ' };
+            print!("{:<34} {kind:>7}{meant}{lines:>9} {ours:>8.1}", entry.name);
             for ratio in &ratios {
                 match ratio {
                     Some(ratio) => print!(" {ratio:>8.2}"),

@@ -98,7 +98,7 @@ impl<R: Read> Stream<R> {
         expected: usize,
         sizes: Sizes,
     ) -> Stream<R> {
-        let room = sizes.first.max(filled);
+        let room = sizes.first.max(filled).max(MARK_BYTES);
         buffer.resize(room.max(buffer.len()), 0);
         let (start, whole, limit) = (0, 0, room);
         Stream {

@@ -40,7 +40,12 @@ pub(super) struct Streams {
     is_one: bool,
     /// Parts whose candidates are still taken for many.
     dense_parts: Arc<AtomicU32>,
+    /// Candidates that were confirmed so far, as far as they are counted.
+    confirmed: Arc<AtomicU32>,
 }
+
+/// Compiling the program for any text costs as much as confirming this many lines without it.
+const PATIENCE_LINES: u32 = 512;
 
 /// Words of a block; the last chunk of a text may be longer by one block.
 const BLOCK_WORDS: usize = BLOCK_BYTES / 64;
@@ -91,6 +96,47 @@ pub(super) enum Sure<'s> {
     But(&'s [u64]),
 }
 
+/// Copies of lines, side by side, of which only the number of those that match is asked.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    pub(super) text: Vec<u8>,
+    pub(super) count: usize,
+}
+
+/// Copies of more bytes are searched at once.
+const COPIED_BYTES: usize = 64 << 10;
+
+impl Copies {
+    /// Takes the marked lines that are not sure; the number of those that are.
+    pub(super) fn take(
+        &mut self,
+        text: &[u8],
+        offset: usize,
+        words: &[u64],
+        sure: Sure<'_>,
+        terminator: u8,
+    ) -> u64 {
+        let mut count = 0;
+        for (at, &word) in words.iter().enumerate() {
+            let mut unsure = word & sure.unsure(at);
+            count += u64::from((word & !unsure).count_ones());
+            while unsure != 0 {
+                let end = offset + 64 * at + unsure.trailing_zeros() as usize;
+                unsure &= unsure - 1;
+                self.text.extend_from_slice(&text[line::start_of(text, end, terminator)..end]);
+                self.text.push(terminator);
+                self.count += 1;
+            }
+        }
+        count
+    }
+
+    /// Whether there are enough for a search.
+    pub(super) fn are_many(&self) -> bool {
+        self.text.len() > COPIED_BYTES
+    }
+}
+
 impl Sure<'_> {
     /// The bits of a word that are not sure.
     #[inline]
@@ -126,12 +172,26 @@ impl Streams {
             loose,
             is_one: is_exact_on_ascii(hir),
             dense_parts: Arc::default(),
+            confirmed: Arc::default(),
         })
     }
 
     /// The program for any text.
     pub(super) fn compiled(&self) -> Option<&CompiledStreams> {
         self.any.compiled()
+    }
+
+    /// The program that confirms this many lines side by side, where that is faster than the
+    /// automaton.
+    pub(super) fn confirming(&self, lines: usize) -> Option<&CompiledStreams> {
+        // Threads that overwrite each other's sums only compile later.
+        let confirmed = self.confirmed.load(Relaxed).saturating_add(lines as u32);
+        self.confirmed.store(confirmed, Relaxed);
+        let compiled = match confirmed >= PATIENCE_LINES {
+            true => self.any.compiled(),
+            false => self.any.compiled.get()?.as_ref(),
+        };
+        compiled.filter(|compiled| compiled.exact && lines >= super::FEW_LINES)
     }
 
     /// The program for any text, unless that of the twin is faster by a multiple: it counts bytes
