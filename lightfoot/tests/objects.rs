@@ -11,8 +11,8 @@ use std::path::Path;
 const COUNT: u64 = 20_000;
 
 /// An array of structures of one line each, filled and walked; an array of doubles, the same way;
-/// a hash join over a table of lines; a list whose nodes are a line each. Every pass is longer than
-/// the cache, so that each line is missed once in each pass.
+/// a hash join over a table of lines; a list whose nodes are a line each, followed behind the join.
+/// Every pass is longer than the cache, so that each line is missed once in each pass.
 const PASSES: &str = r#"
 #include <stdlib.h>
 #define COUNT 20000L
@@ -68,8 +68,8 @@ int main(void) {
     double sum = walk(particles);
     double *masses = aligned_alloc(64, COUNT * sizeof *masses);
     sum += apart(masses);
-    sum += join();
     grow();
+    sum += join();
     sum += follow();
     struct wide *pairs = lines(COUNT, sizeof *pairs);
     sum += ends(pairs);

@@ -22,7 +22,8 @@ use instrument::Module;
 use std::sync::mpsc::{channel, Receiver};
 
 /// The identity of an object while the program runs. Objects of one site of allocation are one;
-/// parts of stacks are named by a call, or an address of code, of the function whose frame they are.
+/// parts of stacks are named by a call, or an address of code, of the function whose frame they
+/// are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKey {
     /// Blocks of the place of allocation with this number.

@@ -24,7 +24,7 @@ impl ObjectMisses {
         }
     }
 
-    /// The same numbers in the form that models of cycles take.
+    /// These misses in the form that models of cycles take.
     pub fn totals(&self) -> Totals {
         Totals { caches: self.caches, tlbs: self.tlbs }
     }

@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_byte_lies_in_an_element_or_behind_all() {
         let place = |size_bytes| Place { key: ObjectKey::Blocks(0), start: 0x1000, size_bytes };
-        let at = |size, offset| within(&place(size), 0x1000 + offset, 24);
+        let at = |size, offset: u64| within(&place(size), 0x1000 + offset, 24);
         assert_eq!(at(24, 9), Within::Element { start: 0x1000, offset: 9 });
         assert_eq!(at(72, 50), Within::Element { start: 0x1030, offset: 2 });
         assert_eq!(at(40, 23), Within::Element { start: 0x1000, offset: 23 });
