@@ -106,11 +106,15 @@ impl Asker {
 /// Whether a block is a stub of the procedure linkage table: all that it does is a jump to an
 /// address in a fixed place.
 fn is_stub(block: &BlockView<'_>) -> bool {
-    let jumps = |last: &InstructionView<'_>| {
-        last.transfer() == Transfer::IndirectJump && last.is_load() && last.reads().iter().next().is_none()
-    };
     let is_short = block.instructions().len() <= STUB_INSTRUCTIONS_MAX;
-    is_short && block.last().is_some_and(|last| jumps(&last))
+    is_short && block.last().is_some_and(|last| jumps_by_place(last.bytes()))
+}
+
+/// Whether an instruction is a jump to the address that lies at a distance from it.
+fn jumps_by_place(bytes: &[u8]) -> bool {
+    const BOUND: u8 = 0xf2;
+    let bytes = bytes.strip_prefix(&[BOUND]).unwrap_or(bytes);
+    bytes.starts_with(&[0xff, 0x25])
 }
 
 /// Whether an instruction reads and writes memory in one step.
@@ -171,6 +175,12 @@ fn stored(instruction: &InstructionView<'_>, requests: &mut Requests) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stubs_jump_by_a_place() {
+        assert!(jumps_by_place(&[0xff, 0x25, 1, 2, 3, 4]) && jumps_by_place(&[0xf2, 0xff, 0x25, 1, 2, 3, 4]));
+        assert!(!jumps_by_place(&[0xff, 0xe0]) && !jumps_by_place(&[0xff, 0x15, 1, 2, 3, 4]));
+    }
 
     #[test]
     fn a_lock_prefix_is_found_among_prefixes_only() {

@@ -45,6 +45,46 @@ impl Counts {
     pub fn sharing(&self) -> u64 {
         self.true_sharing + self.false_sharing
     }
+
+    /// Adds other counts.
+    pub fn add(&mut self, other: &Counts) {
+        let columns = |counts: &Counts| {
+            [
+                counts.loads,
+                counts.stores,
+                counts.atomics,
+                counts.atomic_transfers,
+                counts.cold,
+                counts.capacity,
+                counts.conflict,
+                counts.true_sharing,
+                counts.false_sharing,
+                counts.private_misses,
+                counts.upgrades,
+                counts.invalidations,
+                counts.dirty_transfers,
+                counts.write_backs,
+            ]
+        };
+        let (own, more) = (columns(self), columns(other));
+        let sum: [u64; 14] = std::array::from_fn(|column| own[column] + more[column]);
+        [
+            self.loads,
+            self.stores,
+            self.atomics,
+            self.atomic_transfers,
+            self.cold,
+            self.capacity,
+            self.conflict,
+            self.true_sharing,
+            self.false_sharing,
+            self.private_misses,
+            self.upgrades,
+            self.invalidations,
+            self.dirty_transfers,
+            self.write_backs,
+        ] = sum;
+    }
 }
 
 /// What is counted of a line of which a copy was taken.

@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 /// Records before an allocating function's beginning among which its call is looked for.
 const LOOKED_BACK: usize = 64;
 
+/// Stubs that are remembered.
+const STUBS: usize = 4;
+
 /// A block of the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapBlock {
@@ -48,8 +51,9 @@ pub(crate) struct Allocating {
     /// Whether the function whose arguments follow is called by another one.
     is_nested: bool,
     first_word: u64,
-    /// The last stub: the stack pointer, and the call that led there.
-    stub: (u64, Option<u32>),
+    /// The last stubs: the stack pointer, and the call that led there. The loader, which binds a
+    /// function at its first call, goes through stubs of its own.
+    stubs: [(u64, Option<u32>); STUBS],
     /// The last store before the records that are read now: its address and site.
     last_store: Option<(u64, u32)>,
 }
@@ -99,7 +103,7 @@ impl Objects {
                 let Some(function) = Function::of_number(function) else { return };
                 own.is_nested = own.inside.is_some_and(|inside| value < inside.stack);
                 if !own.is_nested {
-                    let known = own.stub.1.filter(|_| own.stub.0 == value);
+                    let known = own.stubs.iter().find(|stub| stub.0 == value).and_then(|stub| stub.1);
                     let call = known.or_else(|| own.call_that_pushed(before, value));
                     let call = call.map(|site| site + first_site);
                     let arguments = [0; 3];
@@ -113,7 +117,11 @@ impl Objects {
                     self.blocks.remove(&value);
                 }
             }
-            STUB => own.stub = (value, own.call_that_pushed(before, value)),
+            STUB => {
+                let call = own.call_that_pushed(before, value);
+                own.stubs.rotate_right(1);
+                own.stubs[0] = (value, call);
+            }
             PLACE | LEAVE => own.first_word = value,
             STORED => {
                 let place = own.first_word;

@@ -41,7 +41,7 @@ pub trait Tool: Send {
     fn batch(&mut self, _batch: &Batch<'_>) {}
 
     /// Called when the turn of a thread begins, if the program's threads run in turns that have a
-    /// length ([`ThreadOrder::InTurnsOf`](crate::ThreadOrder)).
+    /// length ([`ThreadOrder::InTurnsOf`](crate::virtual_machine::ThreadOrder::InTurnsOf)).
     fn turn(&mut self, _thread: u32, _start: TurnStart) {}
 
     /// Called when this thread has ended and others of the program have not: it has no more records.

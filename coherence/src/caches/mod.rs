@@ -33,8 +33,10 @@
 //! **Leaves out** instructions, prefetchers, and lines that the shared level or its directory drops
 //! for want of room. **Cost:** 64 bytes of memory for each line and core that touches it.
 
+mod results;
+
 use crate::associative::{Associative, Dated, Standing};
-use crate::counts::{Counts, LineCounts, Pair, Results, SharedLine, SiteCounts, Touched};
+use crate::counts::{Counts, LineCounts, Pair, SiteCounts};
 use crate::ways::{FirstLevel, SecondLevel};
 use simulate::Geometry;
 use symbol::ByNumber;
@@ -582,105 +584,5 @@ impl CoherentCaches {
             self.sites.resize(index + 1, SiteCounts::default());
         }
         &mut self.sites[index]
-    }
-
-    /// How many lines are shared, and how many places have met. A caller that watches these can say
-    /// what lies at an address while it lies there.
-    pub fn met(&self) -> (usize, usize) {
-        (self.shared.len(), self.pairs.len())
-    }
-
-    /// The pairs so far, with undecided misses in no column.
-    pub fn pairs(&self) -> &[Pair] {
-        &self.pairs
-    }
-
-    /// The address of a shared line.
-    pub fn address(&self, shared: usize) -> u64 {
-        self.lines[self.shared_lines[shared] as usize].number << self.line_shift
-    }
-
-    /// Empties all caches and forgets all lines, as when the program executes another one; the
-    /// counts stay.
-    pub fn forget(&mut self) {
-        (0..self.copies.len() as u32).for_each(|copy| self.is_false(copy));
-        self.numbers.clear();
-        for core in 0..self.cores.len() {
-            let counts = self.cores[core].counts;
-            self.cores[core] = Core { counts, ..self.empty_core() };
-        }
-    }
-
-    /// Decides all misses that are open, and returns the results.
-    pub fn finish(mut self) -> Results {
-        (0..self.copies.len() as u32).for_each(|copy| self.is_false(copy));
-        let mut results = Results {
-            line_bytes: self.levels.first.line_bytes,
-            cores: self.cores.iter().map(|core| core.counts).collect(),
-            pairs: self.pairs.clone(),
-            sites: self.sites.clone(),
-            ..Results::default()
-        };
-        results.cores.iter().for_each(|core| results.total.add(core));
-        for (shared, counts) in self.shared.iter().enumerate() {
-            let touched = self.touched(self.shared_lines[shared]);
-            results.lines.push(SharedLine { address: self.address(shared), counts: *counts, touched });
-        }
-        results
-    }
-
-    /// The cores that have touched a line.
-    fn touched(&self, line: u32) -> Vec<Touched> {
-        let mut all = Vec::new();
-        let mut at = self.lines[line as usize].copies;
-        while at != NONE {
-            let CoreCopy { core, read, written, next, .. } = self.copies[at as usize];
-            all.push(Touched { core: core.into(), read, written });
-            at = next;
-        }
-        all.sort_unstable_by_key(|touched| touched.core);
-        all
-    }
-}
-
-impl Counts {
-    /// Adds other counts.
-    pub fn add(&mut self, other: &Counts) {
-        let columns = |counts: &Counts| {
-            [
-                counts.loads,
-                counts.stores,
-                counts.atomics,
-                counts.atomic_transfers,
-                counts.cold,
-                counts.capacity,
-                counts.conflict,
-                counts.true_sharing,
-                counts.false_sharing,
-                counts.private_misses,
-                counts.upgrades,
-                counts.invalidations,
-                counts.dirty_transfers,
-                counts.write_backs,
-            ]
-        };
-        let (own, more) = (columns(self), columns(other));
-        let sum: [u64; 14] = std::array::from_fn(|column| own[column] + more[column]);
-        [
-            self.loads,
-            self.stores,
-            self.atomics,
-            self.atomic_transfers,
-            self.cold,
-            self.capacity,
-            self.conflict,
-            self.true_sharing,
-            self.false_sharing,
-            self.private_misses,
-            self.upgrades,
-            self.invalidations,
-            self.dirty_transfers,
-            self.write_backs,
-        ] = sum;
     }
 }
