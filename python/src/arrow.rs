@@ -78,7 +78,8 @@ macro_rules! structure {
         impl Structure for $name {
             unsafe fn release(&mut self) {
                 if let Some(release) = self.release {
-                    // SAFETY: the caller vouches for the structure, whose release function takes it.
+                    // SAFETY: the caller vouches for the structure, whose release function takes
+                    // it.
                     unsafe { release(self) };
                     self.release = None;
                 }

@@ -2,10 +2,10 @@
 //!
 //! A search in an array beyond the caches waits for memory at every step, and the next step needs
 //! the answer. Searches do not need each other, though: a group of them takes each step together,
-//! so that their misses overlap, and no step has a branch to mispredict. Where queries are many, the
-//! first steps are saved: an index over every k-th key, made during the call, leads each query to k
-//! keys in memory. **Leaves out** a check that the array is sorted, as NumPy does: of another array
-//! the answers are positions within it. **Source**: Khuong and Morin, Array layouts for
+//! so that their misses overlap, and no step has a branch to mispredict. Where queries are many,
+//! the first steps are saved: an index over every k-th key, made during the call, leads each query
+//! to k keys in memory. **Leaves out** a check that the array is sorted, as NumPy does: of another
+//! array the answers are positions within it. **Source**: Khuong and Morin, Array layouts for
 //! comparison-based searching, 2017; the index is crate `search`.
 
 use crate::buffer::Buffer;
@@ -180,7 +180,8 @@ impl<K: Ordered> Sample<K> {
                 *start = self.index.len();
             }
             // The last sample that passes is the first key of the window, and the window ends where
-            // the next sample, which does not pass, stands; without one before it stands at `first`.
+            // the next sample, which does not pass, stands; without one before it stands at
+            // `first`.
             *start = start.checked_sub(1).map_or(0, |sample| self.first + sample * SAMPLE_STRIDE);
         }
         match side {
