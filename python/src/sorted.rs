@@ -14,6 +14,7 @@ use crate::order::{for_key_type, Ordered, Side};
 use lightfoot_search::Index;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::hint::select_unpredictable;
 
 /// Searches that take their steps together: enough to fill the queue of misses of a core.
 const ABREAST: usize = 32;
@@ -131,9 +132,9 @@ fn steps<K: Ordered>(
     while left > 1 {
         let half = left / 2;
         for (base, query) in base.iter_mut().zip(queries) {
-            // Adding a masked half keeps the compiler from making a branch.
-            let passed = usize::from(passes(keys[*base + half - 1], *query));
-            *base += half & passed.wrapping_neg();
+            // A branch, which compilers make even of masks, would be mispredicted at every other key.
+            let passed = passes(keys[*base + half - 1], *query);
+            *base = select_unpredictable(passed, *base + half, *base);
         }
         left -= half;
     }
