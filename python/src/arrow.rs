@@ -20,6 +20,9 @@ pub(crate) const SCHEMA_NAME: &CStr = c"arrow_schema";
 pub(crate) const ARRAY_NAME: &CStr = c"arrow_array";
 pub(crate) const STREAM_NAME: &CStr = c"arrow_array_stream";
 
+/// No array has as many rows or buffers: beyond it, sizes in bytes would not fit an address.
+const MOST_ROWS: usize = 1 << 48;
+
 /// A structure of C that is released by a function of its own.
 pub(crate) trait Structure: Sized {
     /// Calls the structure's release function, if it was not called.
@@ -75,7 +78,8 @@ macro_rules! structure {
         impl Structure for $name {
             unsafe fn release(&mut self) {
                 if let Some(release) = self.release {
-                    // SAFETY: the caller vouches for the structure, whose release function takes it.
+                    // SAFETY: the caller vouches for the structure, whose release function takes
+                    // it.
                     unsafe { release(self) };
                     self.release = None;
                 }
@@ -317,11 +321,11 @@ enum Strings<'a> {
 
 impl<'a> Raw<'a> {
     fn of(array: &'a ArrowArray, layout: Layout) -> Result<Raw<'a>, ChunkError> {
-        let number = |value: i64| usize::try_from(value).ok().filter(|&value| value < 1 << 60);
+        let number = |value: i64| usize::try_from(value).ok().filter(|&value| value < MOST_ROWS);
         let (Some(rows), Some(first), Some(count)) =
             (number(array.length), number(array.offset), number(array.n_buffers))
         else {
-            return Err(ChunkError::Structure("a negative length or offset"));
+            return Err(ChunkError::Structure("a length or offset that no memory has"));
         };
         let least = if layout == Layout::Views { 2 } else { 3 };
         if count < least || array.buffers.is_null() {

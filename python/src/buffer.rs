@@ -1,8 +1,9 @@
 //! Memory that Python objects lend by the buffer protocol, as slices; and memory that this package
 //! made, lent to Python.
 //!
-//! A [`Buffer`] keeps its object from being resized or freed while it lives. What is lent is checked
-//! once: one dimension, no gaps, aligned, and the element type asked for. **Source**: PEP 3118.
+//! A [`Buffer`] keeps its object from being resized or freed while it lives. What is lent is
+//! checked once: one dimension, no gaps, aligned, and the element type asked for. **Source**: PEP
+//! 3118.
 
 use pyo3::buffer::{Element, PyUntypedBuffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -64,16 +65,16 @@ impl Buffer {
         if self.lent.len_bytes() == 0 {
             return Ok(&[]);
         }
-        // SAFETY: the buffer lends `len_bytes` bytes without gaps, and keeps them until it is released
-        // in its drop; every byte is a valid `u8`.
+        // SAFETY: the buffer lends `len_bytes` bytes without gaps, and keeps them until it is
+        // released in its drop; every byte is a valid `u8`.
         Ok(unsafe { std::slice::from_raw_parts(self.lent.buf_ptr().cast(), self.lent.len_bytes()) })
     }
 
     /// The elements to be written, none of which lies in one of `others`.
     ///
     /// # Errors
-    /// `TypeError` for another type; `ValueError` if the buffer is read-only, has another length, or
-    /// shares memory with what is read.
+    /// `TypeError` for another type; `ValueError` if the buffer is read-only, has another length,
+    /// or shares memory with what is read.
     pub(crate) fn elements_mut<T: Element>(
         &mut self,
         length: usize,
@@ -134,8 +135,8 @@ impl Buffer {
     }
 }
 
-/// Numbers that this package made, lent to whoever asks by the buffer protocol: NumPy makes an array
-/// of them without a copy.
+/// Numbers that this package made, lent to whoever asks by the buffer protocol: NumPy makes an
+/// array of them without a copy.
 #[pyclass(frozen, module = "lightfoot._native")]
 pub(crate) struct Words {
     words: Vec<i64>,
@@ -160,8 +161,8 @@ impl Words {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let words = &slf.get().words;
         let (start, bytes) = (words.as_ptr().cast_mut().cast(), size_of_val(&words[..]) as isize);
-        // SAFETY: the words live as long as the object, which the view refers to, and never move; no
-        // reference to them exists outside this function.
+        // SAFETY: the words live as long as the object, which the view refers to, and never move;
+        // no reference to them exists outside this function.
         let failed = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, bytes, 0, flags) };
         if failed == 0 {
             return Ok(());

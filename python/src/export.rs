@@ -1,11 +1,10 @@
 //! Columns that searches made, lent to other libraries by the Arrow C data interface.
 //!
 //! A [`Column`] owns its chunks and lends their memory: an export holds a reference to its chunk,
-//! so it may outlive the column. It is lent as a stream alone, which any number of chunks is. **Source**: The Arrow C data interface and its PyCapsule protocol.
+//! so it may outlive the column. It is lent as a stream alone, which any number of chunks is.
+//! **Source**: The Arrow C data interface and its PyCapsule protocol.
 
-use crate::arrow::{
-    ArrowArray, ArrowArrayStream, ArrowSchema, Structure, SCHEMA_NAME, STREAM_NAME,
-};
+use crate::arrow::{ArrowArray, ArrowArrayStream, ArrowSchema, Structure, SCHEMA_NAME, STREAM_NAME};
 use crate::buffer::Buffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -13,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyList, PyString};
 use pyo3::IntoPyObjectExt;
 use std::ffi::{c_char, c_int, c_void, CStr};
-use std::ptr::{null, null_mut, NonNull};
+use std::ptr::{null, NonNull};
 use std::sync::Arc;
 
 /// The flag of a schema whose arrays may hold nulls.
@@ -286,7 +285,8 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
 }
 
 unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
-    // SAFETY: consumers pass the stream that they release, once; its private data is a boxed `Rest`.
+    // SAFETY: consumers pass the stream that they release, once; its private data is a boxed
+    // `Rest`.
     unsafe {
         drop(Box::from_raw((*stream).private_data.cast::<Rest>()));
         (*stream).release = None;
@@ -331,7 +331,7 @@ unsafe extern "C" fn destroy<S: Structure>(capsule: *mut ffi::PyObject) {
     // with, so the pointer is the box of a structure of this type.
     unsafe {
         let pointer = ffi::PyCapsule_GetPointer(capsule, ffi::PyCapsule_GetName(capsule));
-        if pointer != null_mut() {
+        if !pointer.is_null() {
             let mut structure = Box::from_raw(pointer.cast::<S>());
             structure.release();
         }

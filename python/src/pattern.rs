@@ -8,8 +8,8 @@ use crate::buffer::{Buffer, Words};
 use crate::column;
 use crate::export::Column;
 use crate::guard::released;
-use lightfoot_pattern::column::{Column as Rows, ColumnError, ColumnRegex, Occurrences};
-use lightfoot_pattern::regex::{Case, RegexBuilder};
+use lightfoot_pattern::column::{Column as Rows, ColumnRegex, Occurrences};
+use lightfoot_pattern::regex::{Case, Options, RegexBuilder};
 use lightfoot_pattern::Regex;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -26,6 +26,24 @@ pub(crate) struct Pattern {
     text: OnceLock<Result<Regex, String>>,
     /// Whether all matches in UTF-8 are UTF-8.
     is_utf8: bool,
+}
+
+/// A builder with the named options on.
+fn builder_with(names: &[String]) -> PyResult<RegexBuilder> {
+    let mut builder = RegexBuilder::new().with(|options| options.unicode = false);
+    for name in names {
+        let change: fn(&mut Options) = match name.as_str() {
+            "ignore_case" => |options| options.case = Case::Insensitive,
+            "unicode" => |options| options.unicode = true,
+            "dot_all" => |options| options.dot_matches_new_line = true,
+            "multi_line" => |options| options.multi_line = true,
+            "verbose" => |options| options.ignore_whitespace = true,
+            "literal" => |options| options.fixed_strings = true,
+            _ => return Err(PyValueError::new_err(format!("options: there is no option {name:?}"))),
+        };
+        builder = builder.with(change);
+    }
+    Ok(builder)
 }
 
 /// What a method is asked to search.
@@ -59,25 +77,10 @@ impl Subject {
 
 #[pymethods]
 impl Pattern {
+    /// Compiles a pattern; `options` are the names of those that are on.
     #[new]
-    fn new(
-        py: Python<'_>,
-        pattern: String,
-        ignore_case: bool,
-        unicode: bool,
-        dot_all: bool,
-        multi_line: bool,
-        verbose: bool,
-        literal: bool,
-    ) -> PyResult<Pattern> {
-        let builder = RegexBuilder::new().with(|options| {
-            options.case = if ignore_case { Case::Insensitive } else { Case::Sensitive };
-            options.unicode = unicode;
-            options.dot_matches_new_line = dot_all;
-            options.multi_line = multi_line;
-            options.ignore_whitespace = verbose;
-            options.fixed_strings = literal;
-        });
+    fn new(py: Python<'_>, pattern: String, options: Vec<String>) -> PyResult<Pattern> {
+        let builder = builder_with(&options)?;
         let built = released(py, || {
             let with_utf8 = |utf8| builder.clone().with(|options| options.utf8 = utf8);
             // What can match halves of characters is compiled for any bytes.
@@ -112,7 +115,7 @@ impl Pattern {
     }
 
     /// Whether a text matches, or which rows of a column do.
-    fn contains<'py>(&self, py: Python<'py>, subject: &Bound<'py, PyAny>) -> PyResult<Found> {
+    fn contains(&self, py: Python<'_>, subject: &Bound<'_, PyAny>) -> PyResult<Found> {
         Ok(match Subject::of(subject)? {
             Subject::Text(text) => {
                 Found::Whether(self.on_text(py, &text, |regex, text| regex.is_match(text))?)
@@ -122,7 +125,7 @@ impl Pattern {
     }
 
     /// The number of matches in a text, or in each row of a column.
-    fn count<'py>(&self, py: Python<'py>, subject: &Bound<'py, PyAny>) -> PyResult<Found> {
+    fn count(&self, py: Python<'_>, subject: &Bound<'_, PyAny>) -> PyResult<Found> {
         Ok(match Subject::of(subject)? {
             Subject::Text(text) => {
                 Found::Number(self.on_text(py, &text, |regex, text| regex.find_iter(text).count())?)
@@ -140,7 +143,7 @@ impl Pattern {
     }
 
     /// The span of the first match in a text, or where the first match of each row starts.
-    fn find<'py>(&self, py: Python<'py>, subject: &Bound<'py, PyAny>) -> PyResult<Found> {
+    fn find(&self, py: Python<'_>, subject: &Bound<'_, PyAny>) -> PyResult<Found> {
         Ok(match Subject::of(subject)? {
             Subject::Text(text) => {
                 let first = self.on_text(py, &text, |regex, text| regex.find_iter(text).next())?;
@@ -247,7 +250,7 @@ impl Pattern {
         });
         let found = Rows::with_large_offsets(&values, &offsets)
             .and_then(|rows| self.rows.extract(&rows, group))
-            .map_err(|error: ColumnError| ChunkError::Column(error))?;
+            .map_err(ChunkError::Column)?;
         column::binaries(found)
     }
 }

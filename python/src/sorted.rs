@@ -2,10 +2,10 @@
 //!
 //! A search in an array beyond the caches waits for memory at every step, and the next step needs
 //! the answer. Searches do not need each other, though: a group of them takes each step together,
-//! so that their misses overlap, and no step has a branch to mispredict. Where queries are many, the
-//! first steps are saved: an index over every k-th key, made during the call, leads each query to k
-//! keys in memory. **Leaves out** a check that the array is sorted, as NumPy does: of another array
-//! the answers are positions within it. **Source**: Khuong and Morin, Array layouts for
+//! so that their misses overlap, and no step has a branch to mispredict. Where queries are many,
+//! the first steps are saved: an index over every k-th key, made during the call, leads each query
+//! to k keys in memory. **Leaves out** a check that the array is sorted, as NumPy does: of another
+//! array the answers are positions within it. **Source**: Khuong and Morin, Array layouts for
 //! comparison-based searching, 2017; the index is crate `search`.
 
 use crate::buffer::Buffer;
@@ -14,6 +14,7 @@ use crate::order::{for_key_type, Ordered, Side};
 use lightfoot_search::Index;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use std::hint::select_unpredictable;
 
 /// Searches that take their steps together: enough to fill the queue of misses of a core.
 const ABREAST: usize = 32;
@@ -131,9 +132,9 @@ fn steps<K: Ordered>(
     while left > 1 {
         let half = left / 2;
         for (base, query) in base.iter_mut().zip(queries) {
-            // Adding a masked half keeps the compiler from making a branch.
-            let passed = usize::from(passes(keys[*base + half - 1], *query));
-            *base += half & passed.wrapping_neg();
+            // A branch, which compilers make even of masks, would be mispredicted at every other key.
+            let passed = passes(keys[*base + half - 1], *query);
+            *base = select_unpredictable(passed, *base + half, *base);
         }
         left -= half;
     }
@@ -180,7 +181,8 @@ impl<K: Ordered> Sample<K> {
                 *start = self.index.len();
             }
             // The last sample that passes is the first key of the window, and the window ends where
-            // the next sample, which does not pass, stands; without one before it stands at `first`.
+            // the next sample, which does not pass, stands; without one before it stands at
+            // `first`.
             *start = start.checked_sub(1).map_or(0, |sample| self.first + sample * SAMPLE_STRIDE);
         }
         match side {

@@ -1,5 +1,6 @@
 """Bad input: one sentence that names what was refused and what would be accepted, and no panic."""
 
+import ctypes
 import re
 
 import numpy
@@ -180,8 +181,60 @@ def test_columns_that_contradict_themselves():
                 method,
                 column_of([0, 5, 2], b"aaaaa", kind),
             )
-            refuses(ValueError, r"offsets begin at -1", method, column_of([-1, 5], b"aaaaa", kind))
+            message = r"offsets decrease at row 0: -3 after 0"
+            refuses(ValueError, message, method, column_of([0, -3, 5], b"aaaaa", kind))
             refuses(ValueError, r"column: offsets decrease: row 0 ends at 9", method, column_of([0, 9, 5], b"aaaaa", kind))
+
+
+class Structure(ctypes.Structure):
+    """``struct ArrowArray``, of which a test sets what it likes."""
+
+    _fields_ = [
+        *[(name, ctypes.c_int64) for name in ("length", "null_count", "offset", "n_buffers", "n_children")],
+        ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+        *[(name, ctypes.c_void_p) for name in ("children", "dictionary", "release", "private_data")],
+    ]
+
+
+def forged(kind, buffers, **fields):
+    """An object with the schema of a type and a structure that nobody checked."""
+    schema, _ = pyarrow.array([], kind).__arrow_c_array__()
+    pointers = (ctypes.c_void_p * len(buffers))(*buffers)
+    array = Structure(buffers=pointers, n_buffers=len(buffers), null_count=-1)
+    for name, value in fields.items():
+        setattr(array, name, value)
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    lying = Lying((schema, make(ctypes.addressof(array), b"arrow_array", None)))
+    lying.kept = array, pointers
+    return lying
+
+
+def test_structures_that_are_forged():
+    pattern = lightfoot.compile("a")
+    text, view = pyarrow.utf8(), pyarrow.string_view()
+    words = numpy.zeros(8, numpy.int64)
+    at = words.ctypes.data
+    no_memory = r"column: a length or offset that no memory has"
+    refuses(ValueError, no_memory, pattern.contains, forged(text, [0, at, at], length=-1))
+    refuses(ValueError, no_memory, pattern.contains, forged(text, [0, at, at], offset=-1))
+    refuses(ValueError, no_memory, pattern.contains, forged(text, [0, at, at], length=1 << 62))
+    refuses(ValueError, no_memory, pattern.contains, forged(view, [0, at], n_buffers=-5))
+    refuses(ValueError, r"fewer buffers", pattern.contains, forged(text, [0, at], length=1))
+    refuses(ValueError, r"fewer buffers", pattern.contains, forged(view, [0], length=1))
+    refuses(ValueError, r"a buffer is missing", pattern.contains, forged(text, [0, 0, at], length=1))
+    refuses(ValueError, r"a buffer is missing", pattern.contains, forged(view, [0, 0], length=1))
+    refuses(ValueError, r"not aligned", pattern.contains, forged(text, [0, at + 1, at], length=1))
+    words[0] = 5 << 32
+    refuses(ValueError, r"a buffer is missing", pattern.contains, forged(text, [0, at, 0], length=1))
+    # A view of 13 bytes in buffer 1, of which there is none.
+    words[:2] = 13, 1
+    refuses(ValueError, r"row 0 lies in buffer 1; the column has 0", pattern.contains, forged(view, [0, at], length=1))
+    words[:2] = 13, 0
+    words[7] = 12
+    lying = forged(view, [0, at, at, at + 56], length=1)
+    refuses(ValueError, r"row 0 ends at 13, beyond the 12 bytes of buffer 0", pattern.contains, lying)
+    assert pattern.contains(forged(text, [0, 0, 0], length=0)).to_pylist() == []
 
 
 def test_what_numpy_cannot_hold():

@@ -42,16 +42,7 @@ class Words:
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 class Pattern:
-    def __new__(
-        cls,
-        pattern: str,
-        ignore_case: bool,
-        unicode: bool,
-        dot_all: bool,
-        multi_line: bool,
-        verbose: bool,
-        literal: bool,
-    ) -> Pattern: ...
+    def __new__(cls, pattern: str, options: list[str]) -> Pattern: ...
     @property
     def groups(self) -> int: ...
     def group_index(self, name: str) -> int: ...

@@ -71,8 +71,8 @@ class Pattern:
         if not isinstance(pattern, str):
             raise TypeError(f"pattern: expected str, got {type(pattern).__name__}")
         options = (ignore_case, unicode, dot_all, multi_line, verbose, literal)
-        self._options = tuple(bool(option) for option in options)
-        self._native = _native.Pattern(pattern, *self._options)
+        self._options = [name for name, is_on in zip(_OPTIONS, options, strict=True) if is_on]
+        self._native = _native.Pattern(pattern, self._options)
         #: The pattern as it was given.
         self.pattern = pattern
 
@@ -181,7 +181,7 @@ class Pattern:
         return (self.pattern, self._options) == (other.pattern, other._options)
 
     def __hash__(self) -> int:
-        return hash((self.pattern, self._options))
+        return hash((self.pattern, *self._options))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (self.pattern, self._options)
@@ -228,8 +228,8 @@ def compile(
 _OPTIONS = ("ignore_case", "unicode", "dot_all", "multi_line", "verbose", "literal")
 
 
-def _unpickled(pattern: str, options: tuple[bool, ...]) -> Pattern:
-    return Pattern(pattern, **dict(zip(_OPTIONS, options, strict=True)))
+def _unpickled(pattern: str, options: list[str]) -> Pattern:
+    return Pattern(pattern, **{name: name in options for name in _OPTIONS})
 
 
 def _spans(words: _native.Words) -> Spans:

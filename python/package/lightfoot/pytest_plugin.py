@@ -79,6 +79,8 @@ def pytest_configure(config: pytest.Config) -> None:
             if config.getoption(option):
                 raise pytest.UsageError(f"{option} counts nothing without --lightfoot; add it")
         return
+    if hasattr(config, "workerinput") or config.getoption("numprocesses", None):
+        raise pytest.UsageError("--lightfoot counts in one process; leave out -n")
     try:
         _command.find()
     except _command.CommandError as error:
@@ -213,8 +215,12 @@ class _Counting:
             path = Path(folder, "report.json")
             machine = self.config.getoption("--lightfoot-machine")
             options = [*_command.REPEATABLE, "--machine", machine, "--format", "json", "-o", str(path)]
-            # Plug-ins that write files or start processes of their own would be counted or in the way.
-            program = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", item.nodeid]
+            # The cache of results is that of the run outside.
+            program = [sys.executable, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+            program += ["--rootdir", str(self.config.rootpath)]
+            if self.config.inipath is not None:
+                program += ["-c", str(self.config.inipath)]
+            program.append(item.nodeid)
             done = _command.run(
                 options,
                 program,
