@@ -5,8 +5,8 @@
 //!
 //! **The idea.** Each copy has the time of its last use. The level is a heap by times that may be
 //! out of date: they only grow, so the top of the heap is the oldest copy unless its time has
-//! changed; then it gets its true time and sinks. A copy that was taken away stays in the heap until
-//! it comes to the top, or is in the level again.
+//! changed; then it gets its true time and sinks. A copy that was taken away stays in the heap
+//! until it comes to the top, or is in the level again.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};

@@ -1,9 +1,10 @@
 //! What lies at an address: the blocks of the heap that live, by the call that allocated them.
 //!
-//! The call is found without a shadow stack: when an allocating function begins, or a stub that leads
-//! there, the last store to where the stack pointer points was that of the call. Of functions that call each other
-//! (`operator new`, `malloc`) the outermost counts. **Leaves out** stacks and variables, which have
-//! names for as long as the program runs: the report knows them by their addresses.
+//! The call is found without a shadow stack: when an allocating function begins, or a stub that
+//! leads there, the last store to where the stack pointer points was that of the call. Of functions
+//! that call each other (`operator new`, `malloc`) the outermost counts. **Leaves out** stacks and
+//! variables, which have names for as long as the program runs: the report knows them by their
+//! addresses.
 
 use crate::ask::{of_tag, ENTER, FIRST, LEAVE, PLACE, RESULT, SECOND, STORED, STUB, THIRD};
 use event::{Record, RecordKind};

@@ -44,7 +44,8 @@ pub trait Tool: Send {
     /// length ([`ThreadOrder::InTurnsOf`](crate::virtual_machine::ThreadOrder::InTurnsOf)).
     fn turn(&mut self, _thread: u32, _start: TurnStart) {}
 
-    /// Called when this thread has ended and others of the program have not: it has no more records.
+    /// Called when this thread has ended and others of the program have not: it has no more
+    /// records.
     fn thread_ended(&mut self, _thread: u32) {}
 
     /// Called when the program has ended; returns the tool's results.
