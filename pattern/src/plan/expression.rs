@@ -20,7 +20,7 @@ const COST: Cost = Cost { sparse_bytes: 1 << 10, patience_lines: 256 };
 const UNICODE_COST: Cost = Cost { sparse_bytes: 384, patience_lines: 4 << 10 };
 
 /// Whether a class holds characters of several bytes.
-pub(super) fn has_long_characters(hir: &Hir) -> bool {
+pub(crate) fn has_long_characters(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Class(Class::Unicode(class)) => class.maximum_len().is_some_and(|bytes| bytes > 1),
         HirKind::Repetition(repetition) => has_long_characters(&repetition.sub),
