@@ -50,6 +50,7 @@ use crate::regex::automaton::Automaton;
 use crate::regex::options::{Options, Terminator, Unit};
 use crate::words::Words;
 use by_automaton::{automaton, matches_content, records};
+pub(crate) use expression::has_long_characters;
 use expression::{cost_of_streams, has_rare_string, letters};
 use regex_syntax::hir::{Hir, HirKind};
 use std::fmt::Write;

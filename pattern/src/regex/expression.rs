@@ -205,9 +205,10 @@ impl Regex {
         Some(undecided)
     }
 
-    /// What finds all matches in lines of ASCII, if they have a way of their own.
+    /// What finds all matches in lines of ASCII, if they have a way of their own. Without classes
+    /// of Unicode, starts in any text are marked by bytes as well.
     fn ascii_starts(&self) -> Option<&Starts> {
-        let twin = self.ascii.as_ref()?;
+        let twin = self.ascii.as_ref().filter(|_| crate::plan::has_long_characters(&self.hir))?;
         self.ascii_starts.get_or_init(|| Starts::new(twin, &self.options)).as_ref()
     }
 
