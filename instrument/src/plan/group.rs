@@ -165,8 +165,8 @@ const COVERED_MAX: usize = 6;
 const NEAR_MAX: usize = 16;
 /// A near group needs two checks; they pay if they replace at least this many.
 const NEAR_MIN: usize = 3;
-/// The most bytes from the first to the last one of groups that use their pages together. More would
-/// often reach into a second page, and then each reference looks up its pages by a routine.
+/// The most bytes from the first to the last one of groups that use their pages together. More
+/// would often reach into a second page, and then each reference looks up its pages by a routine.
 const PAGES_BYTES_MAX: i64 = 256;
 /// The most references that use their pages together.
 const PAGES_MEMBERS_MAX: usize = 16;

@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 const MFD_NOEXEC_SEAL: u32 = 8;
 /// Advice that makes all pages of a range present and writable with one call (Linux 5.14).
 const MADV_POPULATE_WRITE: i32 = 23;
-/// How far ahead of a copied record lines are fetched: about as many lines as a core has on their way
-/// at a time.
+/// How far ahead of a copied record lines are fetched: about as many lines as a core has on their
+/// way at a time.
 const AHEAD_BYTES: i32 = 24 << 6;
 
 /// The shared memory files, mapped into the host.
@@ -272,9 +272,9 @@ impl Shared {
     unsafe fn copy(&self, offset: usize, to: *mut u8, bytes: usize) {
         let from = self.at(offset, bytes);
         // SAFETY: `from` is readable for `bytes` bytes inside the mapping, `to` is writable for as
-        // many by this function's contract, and any bytes are valid there. Assembly makes the copy, so that the compiler
-        // assumes nothing about memory that another process may be writing. A prefetch behind the
-        // mapping's end has no effect.
+        // many by this function's contract, and any bytes are valid there. Assembly makes the copy,
+        // so that the compiler assumes nothing about memory that another process may be writing. A
+        // prefetch behind the mapping's end has no effect.
         unsafe {
             std::arch::asm!(
                 "sub rcx, 64",

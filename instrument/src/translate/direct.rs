@@ -18,9 +18,9 @@ impl Translator {
         }
     }
 
-    /// Notes the targets in the restored fragments of a module: also in those that were tuned since,
-    /// because links may still lead to them. Jumps within a function are noted too, and have no
-    /// records.
+    /// Notes the targets in the restored fragments of a module: also in those that were tuned
+    /// since, because links may still lead to them. Jumps within a function are noted too, and have
+    /// no records.
     pub(super) fn note_restored_targets(&mut self, module: u32) {
         if self.calls == CallRecords::None {
             return;
