@@ -35,7 +35,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "check decode",
             "group",
             "complex file",
-            "shape sink",
+            "shape sink upcoming",
             "filter lib record sites state",
         ],
     ),
@@ -201,7 +201,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "arguments lib main outcome",
         ],
     ),
-    ("cycles", &["lib", "rates", "flow graph stall", "core parts step text", "timing"]),
+    ("cycles", &["lib", "rates", "flow graph stall", "core parts step text", "timing words"]),
     ("call-graph", &["lib", "thread", "keys", "stack", "events"]),
     ("heap", &["tests", "follow", "ask heap", "sites thread", "allocator lib live word"]),
     (
