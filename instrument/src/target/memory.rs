@@ -266,9 +266,9 @@ impl Shared {
     unsafe fn copy(&self, offset: usize, to: *mut u8, bytes: usize) {
         let from = self.at(offset, bytes);
         // SAFETY: `from` is readable for `bytes` bytes inside the mapping, `to` is writable for as
-        // many by this function's contract, and any bytes are valid there. Assembly makes the copy, so that the compiler
-        // assumes nothing about memory that another process may be writing. A prefetch behind the
-        // mapping's end has no effect.
+        // many by this function's contract, and any bytes are valid there. Assembly makes the copy,
+        // so that the compiler assumes nothing about memory that another process may be writing. A
+        // prefetch behind the mapping's end has no effect.
         unsafe {
             std::arch::asm!(
                 "sub rcx, 64",
