@@ -4,7 +4,7 @@
 //! **Which string.** A sample of the text counts the hits of all strings that could serve
 //! ([`super::needle`]); a pattern takes the rarest. Where even those are frequent the pattern's
 //! share of a program costs less than its confirmations, and it is left to a program. The costs
-//! below were measured beside each other on one machine; they choose speed only.
+//! below were estimated from runs of the bench `columns` on one machine; they choose speed only.
 
 use super::confirm::{Confirmation, Pattern};
 use super::needle::{needles, Needle, Place};
@@ -12,6 +12,7 @@ use super::window::Window;
 use super::SetBits;
 use crate::plan::expression::letters;
 use crate::words::{Spelled, WordSet};
+use memchr::memmem;
 use regex_syntax::hir::Hir;
 use std::collections::HashMap;
 
@@ -37,6 +38,8 @@ pub(super) struct Literals {
     owners: Vec<Vec<Owner>>,
     /// By pattern.
     confirmations: Vec<Confirmation>,
+    /// By pattern: other strings that every match holds.
+    required: Vec<Vec<memmem::Finder<'static>>>,
     patterns: usize,
 }
 
@@ -65,13 +68,13 @@ impl Literals {
         if chosen.len() < FEWEST_PATTERNS {
             return (None, all);
         }
-        match Literals::of(&chosen, sample) {
+        match Literals::of(&chosen, &candidates, sample) {
             Some(literals) => (Some(literals), others),
             None => (None, all),
         }
     }
 
-    fn of(chosen: &[(usize, &Needle)], sample: &[u8]) -> Option<Literals> {
+    fn of(chosen: &[(usize, &Needle)], candidates: &[Vec<Needle>], sample: &[u8]) -> Option<Literals> {
         let mut numbers: HashMap<&Spelled, usize> = HashMap::new();
         let (mut words, mut owners): (Vec<Spelled>, Vec<Vec<Owner>>) = (Vec::new(), Vec::new());
         for &(pattern, needle) in chosen {
@@ -87,7 +90,12 @@ impl Literals {
         let words = WordSet::new(&words, sample)?;
         let most = chosen.iter().map(|&(pattern, _)| pattern + 1).max().unwrap_or(0);
         let confirmations = (0..most).map(|_| Confirmation::default()).collect();
-        Some(Literals { words, owners, confirmations, patterns: chosen.len() })
+        let mut required = vec![Vec::new(); most];
+        for &(pattern, needle) in chosen {
+            required[pattern] =
+                candidates[pattern].iter().filter_map(|other| other_string(other, needle)).collect();
+        }
+        Some(Literals { words, owners, confirmations, required, patterns: chosen.len() })
     }
 
     /// How many patterns it finds.
@@ -113,19 +121,17 @@ impl Literals {
                 if out.get(owner.pattern, number) {
                     continue;
                 }
+                let confirms = |from: Option<usize>| {
+                    let content = &window.text[line.clone()];
+                    let part = &content[from.unwrap_or(0)..];
+                    self.required[owner.pattern].iter().all(|string| string.find(part).is_some())
+                        && self.confirmations[owner.pattern].matches(&pattern(owner.pattern), content, from)
+                };
                 let is_match = match owner.place {
                     Place::Whole => true,
-                    Place::Start => self.confirmations[owner.pattern].matches(
-                        &pattern(owner.pattern),
-                        &window.text[line.clone()],
-                        Some(start - line.start),
-                    ),
+                    Place::Start => confirms(Some(start - line.start)),
                     Place::Inside if refused[owner.pattern] == number => false,
-                    Place::Inside => self.confirmations[owner.pattern].matches(
-                        &pattern(owner.pattern),
-                        &window.text[line.clone()],
-                        None,
-                    ),
+                    Place::Inside => confirms(None),
                 };
                 match is_match {
                     true => out.set(owner.pattern, number),
@@ -136,6 +142,17 @@ impl Literals {
                 }
             }
         });
+    }
+}
+
+/// The string of a needle that is not the one looked for, if it is a single one: a line without it
+/// need not be walked through.
+fn other_string(other: &Needle, needle: &Needle) -> Option<memmem::Finder<'static>> {
+    match &other.words[..] {
+        [word] if other != needle && word.folds.iter().all(|&fold| fold == 0) => {
+            Some(memmem::Finder::new(&word.bytes).into_owned())
+        }
+        _ => None,
     }
 }
 
