@@ -132,7 +132,8 @@ fn steps<K: Ordered>(
     while left > 1 {
         let half = left / 2;
         for (base, query) in base.iter_mut().zip(queries) {
-            // A branch, which compilers make even of masks, would be mispredicted at every other key.
+            // A branch, which compilers make even of masks, would be mispredicted at every other
+            // key.
             let passed = passes(keys[*base + half - 1], *query);
             *base = select_unpredictable(passed, *base + half, *base);
         }
