@@ -166,7 +166,9 @@ fn a_program_of_one_thread_misses_what_plain_cache_says() {
     let (plain, coherent) = (of(&[]), of(&["--coherence"]));
     let misses = number(&plain["totals"], "l1d_load_misses") + number(&plain["totals"], "l1d_store_misses");
     let found = &coherent["totals"];
-    assert_eq!(number(found, "l1d_misses").abs_diff(misses) * 100, 0, "{misses} and {found}");
+    // A reference over two lines misses twice here, and counts once there.
+    let more = number(found, "l1d_misses") - misses;
+    assert!(more * 100 <= misses, "{more} more than {misses}: {found}");
     assert_eq!((number(found, "true_sharing"), number(found, "invalidations")), (0, 0));
 }
 
@@ -180,10 +182,13 @@ fn options_that_do_not_go_together_are_refused() {
         (&["--coherence", "--repeatable", "--turns"], "turns of --quantum instructions"),
         (&["--coherence", "--quantum", "7"], "--quantum: expected 100"),
         (&["--coherence", "--l1d", "32K,8,64,fifo"], "--coherence needs LRU"),
-        (&["--coherence", "--l1d", "32K,8,256"], "lines of up to 128 bytes"),
+        (
+            &["--coherence", "--l1d", "32K,8,256", "--l2", "1M,16,256", "--l3", "8M,16,256"],
+            "lines of up to 128 bytes",
+        ),
         (&["--coherence=lines"], "expected line, object or source"),
     ] {
         let ran = lightfoot().arg("cache").args(options).args(["--", "/bin/true"]).run();
-        assert!(ran.fails_with(2).says(words).said().lines().count() < 4, "{options:?}");
+        assert!(ran.fails_with(125).says(words).said().lines().count() < 4, "{options:?}");
     }
 }
