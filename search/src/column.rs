@@ -54,11 +54,16 @@ macro_rules! define_exact_column {
             type Lane = $lane;
 
             fn build(keys: &[Self], options: &Options) -> Result<Stored<$lane>, Error> {
-                Ok(Stored {
-                    core: Core::build(keys, options)?,
-                    full: Memory::empty(),
-                    frame: Frame::default(),
-                })
+                // Layouts are built from lanes alone, so that their code exists once for a lane and
+                // not for each type of keys. Keys that are no lanes are copied.
+                let core = match Self::as_lanes(keys) {
+                    Some(own) => Core::build(own, options)?,
+                    None => {
+                        let converted: Vec<$lane> = keys.iter().map(|key| key.to_lane()).collect();
+                        Core::build(&converted, options)?
+                    }
+                };
+                Ok(Stored { core, full: Memory::empty(), frame: Frame::default() })
             }
 
             #[inline(always)]

@@ -242,8 +242,9 @@ mod tests {
     fn an_address_of_a_file_is_mapped_with_its_segment() {
         let segments = vec![Segment { offset: 0x1100, address: 0x41_2100, size_bytes: 0x900 }];
         let path = PathBuf::new();
-        let (names, text, needed, bytes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let listing = Listing { path: path.clone(), names, text, needed, segments, bytes };
+        let (names, text, data) = (Vec::new(), Vec::new(), Vec::new());
+        let (needed, bytes) = (Vec::new(), Vec::new());
+        let listing = Listing { path: path.clone(), names, text, data, needed, segments, bytes };
         let module = Module {
             path,
             start: 0x7f00_0000_1000,

@@ -6,12 +6,12 @@ use super::plan::{Cuts, Pieces};
 use super::{Cell, BELOW_BITS};
 use crate::lane::{Exact, Lane};
 use crate::layout::method::{Contents, Placing, Refusal};
-use crate::layout::split::digit::{with_digit, Digit, Width, WIDTHS};
-use crate::layout::split::{empty_line, Part, Split};
+use crate::layout::split::digit::{with_digit, Width, WIDTHS};
+use crate::layout::split::{empty_line, FillPart, Part, Split};
 use crate::line::{lanes_mut, Line};
 use crate::memory::{Draft, Memory};
 use crate::scale::Scale;
-use crate::simd::{Simd, Task, Vectors};
+use crate::simd::Vectors;
 
 /// How often a cell gets four times the lines because one of them would be too crowded for a
 /// directory.
@@ -32,8 +32,8 @@ pub(super) fn build<L: Lane, K: Exact<As = L>>(
     let mut draft = Draft::new(tables + lines + blocks);
     let (front, behind) = draft.lines_mut().split_at_mut(tables);
     let mut crowd = Draft::new(blocks);
-    let fill = FillPieces { plan, cuts: &cuts, keys, lines: &mut behind[..lines], blocks: crowd.lines_mut() };
-    let filled = placing.vectors.run(fill)?;
+    let (lines, blocks) = (&mut behind[..lines], crowd.lines_mut());
+    let filled = FillPieces { plan, cuts: &cuts, keys, lines, blocks, vectors: placing.vectors }.fill()?;
     plan.write_tables(front, &cuts, &filled.cells);
     plan.inner.scale = Scale::of_buckets(filled.lines);
     plan.inner.blocks = filled.blocks;
@@ -42,13 +42,14 @@ pub(super) fn build<L: Lane, K: Exact<As = L>>(
     Ok((plan, draft.finish(lines)))
 }
 
-/// The filling as work for the vectors of an instruction set.
-struct FillPieces<'a, L: Lane, K> {
+/// The filling of all cells.
+struct FillPieces<'a, L: Lane, K, V> {
     plan: Pieces<L>,
     cuts: &'a Cuts,
     keys: &'a [K],
     lines: &'a mut [Line],
     blocks: &'a mut [Line],
+    vectors: V,
 }
 
 /// What the filling used.
@@ -58,18 +59,8 @@ struct Filled<L> {
     blocks: usize,
 }
 
-impl<L: Lane, K: Exact<As = L>> Task for FillPieces<'_, L, K> {
-    type Output = Result<Filled<L>, Refusal>;
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Result<Filled<L>, Refusal> {
-        with_digit!(self.plan.inner.digit, D => self.fill_as::<D, S>(simd))
-    }
-}
-
-impl<L: Lane, K: Exact<As = L>> FillPieces<'_, L, K> {
-    #[inline(always)]
-    fn fill_as<D: Digit, S: Simd>(mut self, simd: S) -> Result<Filled<L>, Refusal> {
+impl<L: Lane, K: Exact<As = L>, V: Vectors> FillPieces<'_, L, K, V> {
+    fn fill(mut self) -> Result<Filled<L>, Refusal> {
         let cells = Vec::with_capacity(self.cuts.ranks.len());
         let mut filled = Filled { cells, lines: 0, blocks: 0 };
         for pair in self.cuts.ranks.windows(2) {
@@ -80,9 +71,7 @@ impl<L: Lane, K: Exact<As = L>> FillPieces<'_, L, K> {
                 continue;
             }
             let mut tries = 0;
-            while let Err(why) =
-                self.fill_cell::<D, S>(simd, pair[0]..pair[1], 4usize.pow(tries), &mut filled)
-            {
+            while let Err(why) = self.fill_cell(pair[0]..pair[1], 4usize.pow(tries), &mut filled) {
                 tries += 1;
                 if tries == TRIES || why != Refusal::Crowded {
                     return Err(why);
@@ -91,16 +80,15 @@ impl<L: Lane, K: Exact<As = L>> FillPieces<'_, L, K> {
         }
         // Queries behind all keys may go to a line of their own.
         let last = self.lines.get_mut(filled.lines).ok_or(Refusal::Crowded)?;
-        *last = empty_line::<D>(self.keys.len());
+        *last = with_digit!(self.plan.inner.digit, D => empty_line::<D>(self.keys.len()));
         filled.lines += 1;
         Ok(filled)
     }
 
-    /// Fills the lines of one cell.
-    #[inline(always)]
-    fn fill_cell<D: Digit, S: Simd>(
+    /// Fills the lines of one cell, by the code that fills a part of a split layout: a call for each
+    /// cell costs little, and code for each type of keys and instruction set is large.
+    fn fill_cell(
         &mut self,
-        simd: S,
         ranks: core::ops::Range<usize>,
         times: usize,
         filled: &mut Filled<L>,
@@ -110,7 +98,7 @@ impl<L: Lane, K: Exact<As = L>> FillPieces<'_, L, K> {
         let end = filled.lines + scale.buckets();
         let lines = self.lines.get_mut(filled.lines..end).ok_or(Refusal::Crowded)?;
         let part = Part { ranks, first_line: 0, lines, blocks: self.blocks, used: filled.blocks };
-        filled.blocks = split.fill_as::<D, K, S>(simd, self.keys, part)?.blocks;
+        filled.blocks = self.vectors.run(FillPart { plan: &split, keys: self.keys, part })?.blocks;
         let [min, beyond, multiplier, _] = scale.numbers();
         filled.cells.push([min, beyond, multiplier, filled.lines as u64].map(L::narrow));
         filled.lines = end;

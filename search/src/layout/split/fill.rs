@@ -69,10 +69,10 @@ pub(in crate::layout) struct Filled {
 }
 
 /// One part as work for the vectors of an instruction set.
-struct FillPart<'a, L: Lane, K> {
-    plan: &'a Split<L>,
-    keys: &'a [K],
-    part: Part<'a>,
+pub(in crate::layout) struct FillPart<'a, L: Lane, K> {
+    pub(in crate::layout) plan: &'a Split<L>,
+    pub(in crate::layout) keys: &'a [K],
+    pub(in crate::layout) part: Part<'a>,
 }
 
 impl<L: Lane, K: Exact<As = L>> Task for FillPart<'_, L, K> {
@@ -269,7 +269,7 @@ impl<L: Lane> Split<L> {
 
     /// Fills one part, run by run.
     #[inline(always)]
-    pub(in crate::layout) fn fill_as<D: Digit, K: Exact<As = L>, S: Simd>(
+    fn fill_as<D: Digit, K: Exact<As = L>, S: Simd>(
         &self,
         simd: S,
         keys: &[K],

@@ -33,7 +33,7 @@ mod fill;
 mod plan;
 mod query;
 
-pub(super) use fill::{empty_line, Part};
+pub(super) use fill::{empty_line, FillPart, Part};
 pub(crate) use plan::Split;
 pub(super) use query::{Locate, Located, GROUP};
 
