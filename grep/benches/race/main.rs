@@ -14,7 +14,6 @@
 //! GNU grep are tried in turn. A program that takes more than [`MOST_SECONDS`] runs once. **Leaves
 //! out** output of lines, which `lightfoot study regex` and the command's tests cover.
 
-#[expect(dead_code, reason = "every pattern is raced on every kind of text here")]
 #[path = "../../../pattern/benches/composed/mod.rs"]
 mod composed;
 mod contender;

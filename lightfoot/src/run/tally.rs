@@ -384,7 +384,7 @@ fn slot<'a>(rows: &'a mut Vec<Option<Counts>>, index: usize, empty: &Counts) -> 
         rows.resize(index + 1, None);
     }
     // Counts are large, and nearly all rows exist already.
-    rows[index].get_or_insert_with(|| *empty)
+    rows[index].get_or_insert(*empty)
 }
 
 fn mnemonic_of(code: u16) -> Mnemonic {
