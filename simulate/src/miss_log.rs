@@ -21,7 +21,7 @@ use crate::located::{side, LocatedMisses};
 use crate::touch::Touches;
 use crate::CACHES_MAX;
 
-/// Misses by level of caches and by [`MissSide`].
+/// Misses by level of caches and by [`MissSide`](crate::MissSide).
 pub type IntervalMisses = [[u32; 3]; CACHES_MAX];
 
 /// A batch of records that is divided into intervals, with the misses of each interval.
