@@ -122,17 +122,16 @@ fn rate(trace: &Trace, record: &measure::trace::Record, metric: usize) -> f64 {
 }
 
 /// What a metric added in these records for each interval of their time; `None` if it was counted
-/// in none of them. Records that last less than an interval together are taken as one interval, as
-/// [`rate`] takes the last record of a trace.
+/// in none of them. A record that is shorter than an interval counts as one, as [`rate`] takes it.
 fn mean(trace: &Trace, records: Range<usize>, metric: usize) -> Option<f64> {
+    let length = trace.header.interval.length.max(1);
     let (mut sum, mut time) = (0.0, 0.0);
     for record in &trace.records[records] {
         if let Some(value) = record.values[metric].scaled() {
-            (sum, time) = (sum + value, time + record.dt.max(1) as f64);
+            (sum, time) = (sum + value, time + record.dt.max(length) as f64);
         }
     }
-    let length = trace.header.interval.length.max(1) as f64;
-    (time > 0.0).then(|| sum / time.max(length) * length)
+    (time > 0.0).then(|| sum / time * length as f64)
 }
 
 /// A place in the run, in a few characters.
