@@ -279,10 +279,11 @@ fn sums_are_those_of_dhat() {
     {
         let own = ["--run-libc-freeres=no", "--run-cxx-freeres=no", "--dhat-out-file=/dev/null"];
         let mut theirs = Command::new("valgrind");
-        // Some packages start Valgrind by a shell, which sets `PWD`.
+        // Some packages start Valgrind by a shell, which sets `PWD` and extends the path of libraries.
         let folder = bench.path();
         bench::unwished(&mut theirs).args(["--tool=dhat"]).args(own).args(words);
         theirs.current_dir(folder).env("PWD", folder).env("PERL_HASH_SEED", "0");
+        theirs.env_remove("LD_LIBRARY_PATH");
         let theirs = theirs.output().unwrap();
         let theirs = sums(&String::from_utf8_lossy(&theirs.stderr), &["Total", "At "]);
         if theirs.len() < 3 {
