@@ -279,7 +279,8 @@ fn sums_are_those_of_dhat() {
     {
         let own = ["--run-libc-freeres=no", "--run-cxx-freeres=no", "--dhat-out-file=/dev/null"];
         let mut theirs = Command::new("valgrind");
-        // Some packages start Valgrind by a shell, which sets `PWD` and extends the path of libraries.
+        // Some packages start Valgrind by a shell, which sets `PWD` and extends the path of
+        // libraries.
         let folder = bench.path();
         bench::unwished(&mut theirs).args(["--tool=dhat"]).args(own).args(words);
         theirs.current_dir(folder).env("PWD", folder).env("PERL_HASH_SEED", "0");

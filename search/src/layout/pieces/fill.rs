@@ -85,8 +85,8 @@ impl<L: Lane, K: Exact<As = L>, V: Vectors> FillPieces<'_, L, K, V> {
         Ok(filled)
     }
 
-    /// Fills the lines of one cell, by the code that fills a part of a split layout: a call for each
-    /// cell costs little, and code for each type of keys and instruction set is large.
+    /// Fills the lines of one cell, by the code that fills a part of a split layout: a call for
+    /// each cell costs little, and code for each type of keys and instruction set is large.
     fn fill_cell(
         &mut self,
         ranks: core::ops::Range<usize>,
