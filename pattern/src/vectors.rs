@@ -44,7 +44,8 @@ impl Vectors {
 /// A value of the variable that names no level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownVectors {
-    value: String,
+    /// What the variable holds.
+    pub value: String,
 }
 
 impl fmt::Display for UnknownVectors {

@@ -42,6 +42,7 @@ const EXAMPLES: &[(&str, Example)] = &[
     ("pattern::ParseError", |_| {
         pattern::program::ParseError { line: 1, reason: "no instruction".into() }.into()
     }),
+    ("pattern::UnknownVectors", |_| pattern::vectors::UnknownVectors { value: "mmx".into() }.into()),
     ("present::Failure", |_| present::exit::Failure { status: 2, sentence: "no".into() }.into()),
     ("search::Error", |cause| search::Error::Io(cause).into()),
     ("simulate::GeometryError", |_| {
