@@ -55,9 +55,10 @@ def test_counts_repeat_and_a_limit_fails_a_test(project):
     assert 50 * 990 < large - small < 3000 * 990 and small < 100_000
 
     run = project.runpytest_subprocess(
-        "--lightfoot", "--lightfoot-baseline", "counts.json", "--lightfoot-limit", "instructions=+0.1%", "-k", "called or each"
+        "--lightfoot", "--lightfoot-baseline", "counts.json", "--lightfoot-limit", "instructions=+1%", "-k", "called or 1000"
     )
-    run.assert_outcomes(passed=3, deselected=2)
+    # The counts of the shortest test may differ by more: some hundred instructions are the interpreter's.
+    run.assert_outcomes(passed=2, deselected=3)
     run.stdout.fnmatch_lines(["test_it.py::test_called* % instructions"])
 
     write_tests(project, 6000)

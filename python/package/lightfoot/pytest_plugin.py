@@ -2,7 +2,7 @@
 
 ``pytest --lightfoot`` runs each test that is marked ``@pytest.mark.lightfoot``, or that takes the
 fixture ``counted``, once more in a fresh interpreter under ``lightfoot cache``: equal code gives equal
-numbers there, on a busy machine too, but for some ten-thousandths where files or the environment
+numbers there, on a busy machine too, but for some hundred instructions where files or the environment
 differ. Of a marked test its whole function is counted; with the fixture,
 one call is. Tests that fail are not counted.
 
