@@ -277,28 +277,32 @@ fn sums_are_those_of_dhat() {
     for words in
         [&[list][..], &["sort", "/etc/passwd"], &["perl", "-e", "my %h; $h{$_} = 'x' x $_ for 1..300"]]
     {
-        let own = ["--run-libc-freeres=no", "--run-cxx-freeres=no", "--dhat-out-file=/dev/null"];
-        let mut theirs = Command::new("valgrind");
-        // Some packages start Valgrind by a shell, which sets `PWD` and extends the path of
-        // libraries.
+        // Variables are blocks in some programs. Some packages start Valgrind by a shell, which
+        // sets `PWD`, extends the path of libraries, and drops names that are none to it.
         let folder = bench.path();
-        bench::unwished(&mut theirs).args(["--tool=dhat"]).args(own).args(words);
-        theirs.current_dir(folder).env("PWD", folder).env("PERL_HASH_SEED", "0");
-        theirs.env_remove("LD_LIBRARY_PATH");
-        let theirs = theirs.output().unwrap();
+        let common = |program: &str| {
+            let mut command = Command::new(program);
+            command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+            command.env("LIGHTFOOT_TRANSLATIONS", "off").env("PERL_HASH_SEED", "0");
+            command.current_dir(folder).env("PWD", folder);
+            command
+        };
+        let own = ["--run-libc-freeres=no", "--run-cxx-freeres=no", "--dhat-out-file=/dev/null"];
+        let theirs = common("valgrind").arg("--tool=dhat").args(own).args(words).output().unwrap();
         let theirs = sums(&String::from_utf8_lossy(&theirs.stderr), &["Total", "At "]);
         if theirs.len() < 3 {
             eprintln!("skipped: valgrind cannot run {words:?} here");
             continue;
         }
-        // The variables that Valgrind adds to the environment are blocks in some programs.
+        // Valgrind adds these variables.
         let (_, preloaded) = preloaded();
-        let ours = lightfoot().within(folder).env("PWD", folder).env("PERL_HASH_SEED", "0");
-        let ours = ours.env("LD_PRELOAD", preloaded);
-        let ours = ours.env("LD_LIBRARY_PATH", "/usr/lib/debug");
-        let ours = ours.env("GLIBCPP_FORCE_NEW", "1").env("GLIBCXX_FORCE_NEW", "1");
-        let ours = ours.args(["valgrind", "--tool=dhat", "--dhat-out-file=o"]).args(words).run();
-        assert_eq!(sums(&ours.said(), &["Total", "At "]), theirs, "{words:?}");
+        let mut ours = common(BINARY);
+        ours.env("LD_PRELOAD", preloaded).env("LD_LIBRARY_PATH", "/usr/lib/debug");
+        ours.env("GLIBCPP_FORCE_NEW", "1").env("GLIBCXX_FORCE_NEW", "1");
+        ours.args(["valgrind", "--tool=dhat", "--dhat-out-file=o"]).args(words);
+        let ours = ours.output().unwrap();
+        let ours = sums(&String::from_utf8_lossy(&ours.stderr), &["Total", "At "]);
+        assert_eq!(ours, theirs, "{words:?}");
     }
 }
 
