@@ -122,11 +122,14 @@ fn rate(trace: &Trace, record: &measure::trace::Record, metric: usize) -> f64 {
 }
 
 /// What a metric added in these records for each interval of their time; `None` if it was counted
-/// in none of them. A record that is shorter than an interval counts as one, as [`rate`] takes it.
+/// in none of them. A record that the end of the program cut short is left out where there are
+/// others, and counts as an interval where there are none.
 fn mean(trace: &Trace, records: Range<usize>, metric: usize) -> Option<f64> {
     let length = trace.header.interval.length.max(1);
+    let records = &trace.records[records];
+    let has_whole = records.iter().any(|record| record.dt >= length);
     let (mut sum, mut time) = (0.0, 0.0);
-    for record in &trace.records[records] {
+    for record in records.iter().filter(|record| !has_whole || record.dt >= length) {
         if let Some(value) = record.values[metric].scaled() {
             (sum, time) = (sum + value, time + record.dt.max(length) as f64);
         }

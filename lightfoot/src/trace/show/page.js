@@ -13,10 +13,15 @@ const place = (x) => D.unit === "nanoseconds" ? time(x) : brief(Math.round(x));
 // What a record added for one interval of it: a longer record is scaled, and a short last one is taken as it is.
 const rate = (metric, n) => metric.values[n] === null ? null : metric.values[n] * D.interval / Math.max(D.interval, edges[n + 1] - edges[n]);
 const rates = D.metrics.map((metric) => Array.from({ length: count }, (_, n) => rate(metric, n)));
-// What a metric added for each interval of the time of some records, each of which counts as one at least.
+// What a metric added for each interval of the time of some records. One that the end of the program cut short is left out where there are others.
 const mean = (m, first, last) => {
   let [sum, time] = [0, 0];
-  for (let n = first; n <= last; n += 1) if (D.metrics[m].values[n] !== null) { sum += D.metrics[m].values[n]; time += Math.max(D.interval, edges[n + 1] - edges[n]); }
+  for (let n = first; n <= last; n += 1) {
+    const length = edges[n + 1] - edges[n];
+    if (D.metrics[m].values[n] === null || (length < D.interval && first < last)) continue;
+    sum += D.metrics[m].values[n];
+    time += Math.max(D.interval, length);
+  }
   return time > 0 ? sum / time * D.interval : null;
 };
 const shownNumber = (v) => v === null || v === undefined ? "–" : brief(Math.round(v));
