@@ -12,8 +12,9 @@ use super::family::Family;
 use super::findings::Cost;
 use super::Texts;
 use crate::layout::fix_environment;
-use crate::race::{median, race, Entrant, Line};
+use crate::race::{median, race, Entrant, Line, Times};
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -21,62 +22,107 @@ use std::process::{Command, Stdio};
 /// Variables of every contender: text is UTF-8.
 const LOCALE: (&str, &str) = ("LC_ALL", "C.UTF-8");
 
-/// All contenders on one family, and how many lines there are.
-pub(super) fn measure(
-    family: &Family,
-    programs: &Programs,
-    texts: &Texts,
-    rounds: usize,
-    stamp_hertz: Option<f64>,
-) -> (u64, Vec<Cost>) {
-    let words = |contender: &Contender| programs.words(contender, family);
-    let ours = words(&CONTENDERS[0]);
-    let expected = |part: usize| -> Result<u64, String> {
-        let [_, text] = texts.counted(part);
-        lines(ours.as_ref().map_err(Clone::clone)?, &text)
-    };
-    let admitted: Vec<Result<Vec<OsString>, String>> = CONTENDERS
-        .iter()
-        .map(|contender| {
-            let [_, text] = texts.counted(contender.part);
-            admitted(words(contender)?, &text, expected(contender.part)?)
-        })
-        .collect();
-    // Two entrants a contender: its part of the text, and half of that.
+/// A contender's cost in instructions, or why it has none.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Counted {
+    /// Lines of the sample that match.
+    pub(super) lines: u64,
+    /// Instructions and mispredicted branches a byte of each contender, in the order of
+    /// [`CONTENDERS`].
+    per_byte: Vec<Result<[f64; 2], String>>,
+}
+
+/// The time of every contender, in the order of [`CONTENDERS`].
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Timed(Vec<TimedOne>);
+
+/// The time of one contender.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct TimedOne {
+    /// The command as a person would type it; empty where there is none.
+    command: String,
+    /// Seconds for half of the contender's part of the text, or why there are none.
+    seconds: Result<f64, String>,
+}
+
+/// Counts instructions and branches of all contenders on one family. The load of the machine does
+/// not change them.
+pub(super) fn count(family: &Family, programs: &Programs, texts: &Texts) -> Counted {
+    let per_byte = admit(family, programs, texts).into_iter().zip(CONTENDERS).map(|(words, contender)| {
+        count_one(&words?, programs.own(), texts, contender.part).map_err(|error| format!("{error:#}"))
+    });
+    let per_byte = per_byte.collect();
+    Counted { lines: expected(family, programs, texts, 1).unwrap_or(0), per_byte }
+}
+
+/// Times all contenders on one family, interleaved: two entrants each, for its part of the text and
+/// for half of that.
+pub(super) fn time(family: &Family, programs: &Programs, texts: &Texts, rounds: usize) -> Timed {
+    let admitted = admit(family, programs, texts);
     let entrants: Vec<Entrant> = CONTENDERS
         .iter()
         .zip(&admitted)
         .flat_map(|(contender, words)| {
-            let [half, whole] = texts.timed(contender.part);
-            [entrant(words, &half, texts, rounds), entrant(words, &whole, texts, rounds)]
+            texts.timed(contender.part).map(|text| entrant(words, &text, texts, rounds))
         })
         .collect();
     let times = race(&entrants);
-    let costs = CONTENDERS.iter().zip(&admitted).enumerate().map(|(at, (contender, words))| {
-        let mut cost = Cost { contender: contender.name.into(), ..Cost::default() };
-        let median = |times: &Result<Vec<f64>, String>| median(times.as_deref().ok()?);
-        let bytes = (texts.bytes / contender.part / 2) as f64;
-        let seconds = median(&times[2 * at + 1])
-            .zip(median(&times[2 * at]))
-            .map(|(whole, half)| whole - half)
-            // A difference below nothing is noise, and no speed.
-            .filter(|seconds| *seconds > 0.0);
-        cost.gigabytes_per_second = seconds.map(|seconds| bytes / seconds / 1e9);
-        cost.cycles_per_byte = seconds.zip(stamp_hertz).map(|(seconds, hertz)| seconds * hertz / bytes);
-        cost.command = entrants[2 * at + 1].line.as_ref().map_or(String::new(), Line::shown);
-        cost.missing = times[2 * at + 1].as_ref().err().cloned();
-        if let Ok(words) = words {
-            match count(words, programs.own(), texts, contender.part) {
-                Ok([instructions, branch_misses]) => {
-                    cost.instructions_per_byte = Some(instructions);
-                    cost.branch_misses_per_byte = Some(branch_misses);
-                }
-                Err(error) => cost.missing = Some(format!("{error:#}")),
-            }
+    let pairs = entrants.chunks_exact(2).zip(times.chunks_exact(2));
+    Timed(pairs.map(|(entrants, times)| timed_one(&entrants[1], &times[0], &times[1])).collect())
+}
+
+/// The difference of the medians of a text and of its half.
+fn timed_one(whole: &Entrant, half_times: &Times, whole_times: &Times) -> TimedOne {
+    let middle = |times: &Times| {
+        let times = times.as_ref().map_err(Clone::clone)?;
+        median(times).ok_or_else(|| String::from("no round was run"))
+    };
+    let difference = || {
+        let seconds = middle(whole_times)? - middle(half_times)?;
+        // A difference below nothing is noise, and no speed.
+        if seconds > 0.0 {
+            Ok(seconds)
+        } else {
+            Err(String::from("the text takes no longer than half of it"))
         }
-        cost
-    });
-    (expected(1).unwrap_or(0), costs.collect())
+    };
+    TimedOne { command: whole.line.as_ref().map_or(String::new(), Line::shown), seconds: difference() }
+}
+
+/// Counts and times side by side.
+pub(super) fn costs(counted: &Counted, timed: &Timed, texts: &Texts, stamp_hertz: Option<f64>) -> Vec<Cost> {
+    let both = counted.per_byte.iter().zip(&timed.0);
+    let cost = |(contender, (counted, timed)): (&Contender, (&Result<[f64; 2], String>, &TimedOne))| {
+        let bytes = (texts.bytes / contender.part / 2) as f64;
+        let seconds = timed.seconds.as_ref().ok().copied();
+        let counts = counted.as_ref().ok();
+        Cost {
+            contender: contender.name.into(),
+            command: timed.command.clone(),
+            gigabytes_per_second: seconds.map(|seconds| bytes / seconds / 1e9),
+            cycles_per_byte: seconds.zip(stamp_hertz).map(|(seconds, hertz)| seconds * hertz / bytes),
+            instructions_per_byte: counts.map(|counts| counts[0]),
+            branch_misses_per_byte: counts.map(|counts| counts[1]),
+            missing: counted.as_ref().err().or(timed.seconds.as_ref().err()).cloned(),
+        }
+    };
+    CONTENDERS.iter().zip(both).map(cost).collect()
+}
+
+/// The words of every contender that takes part, or why it does not.
+fn admit(family: &Family, programs: &Programs, texts: &Texts) -> Vec<Result<Vec<OsString>, String>> {
+    let one = |contender: &Contender| {
+        let [_, text] = texts.counted(contender.part);
+        let expected = expected(family, programs, texts, contender.part)?;
+        admitted(programs.words(contender, family)?, &text, expected)
+    };
+    CONTENDERS.iter().map(one).collect()
+}
+
+/// The lines of a sample that match, as `lightfoot grep` counts them.
+fn expected(family: &Family, programs: &Programs, texts: &Texts, part: usize) -> Result<u64, String> {
+    let [_, text] = texts.counted(part);
+    lines(&programs.words(&CONTENDERS[0], family)?, &text)
 }
 
 /// The words of a contender that counts the lines that we count.
@@ -116,7 +162,7 @@ fn lines(words: &[OsString], text: &Path) -> Result<u64, String> {
 }
 
 /// Instructions and mispredicted branches a byte.
-fn count(words: &[OsString], own: &Path, texts: &Texts, part: usize) -> Result<[f64; 2]> {
+fn count_one(words: &[OsString], own: &Path, texts: &Texts, part: usize) -> Result<[f64; 2]> {
     let [half, whole] = texts.counted(part).map(|text| totals(words, own, &text, &texts.folder));
     let (half, whole) = (half?, whole?);
     Ok([0, 1].map(|which| (whole[which] - half[which]) / texts.counted_bytes(part) as f64))

@@ -36,27 +36,36 @@ use present::date;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Seconds that a family takes, quick and full.
-const FAMILY_SECONDS: [f64; 2] = [15.0, 200.0];
+/// Seconds in which a family is counted and timed, quick and full.
+const COUNT_SECONDS: [f64; 2] = [8.0, 100.0];
+const TIME_SECONDS: [f64; 2] = [7.0, 100.0];
 
 /// Runs the study and writes its results.
 pub(super) fn run(options: &Options) -> Result<Outcome> {
     let quick = options.effort == Effort::Quick;
     let folder = workshop()?;
-    let (bytes, rounds, counted) = if quick { (64 << 20, 3, 1 << 20) } else { (256 << 20, 7, 4 << 20) };
+    let (bytes, rounds, counted_bytes) = if quick { (64 << 20, 3, 1 << 20) } else { (256 << 20, 7, 4 << 20) };
     let text = corpus::collect(bytes);
     // The contenders are programs, so the corpus must be in files before any of them runs.
-    let texts = Texts::write(folder.path(), &text, counted)?;
+    let texts = Texts::write(folder.path(), &text, counted_bytes)?;
     let programs = Programs::new(folder.path()).context("cannot tell where lightfoot itself is")?;
     // Cycles are those of the time-stamp counter: seconds times its rate.
     let stamp_hertz = cost::stamp_hertz();
-    let seconds = FAMILY_SECONDS[usize::from(!quick)];
-    let mut journal = Journal::open(options, "regex", seconds * FAMILIES.len() as f64)?;
-    let mut rows = Vec::new();
+    let [count_seconds, time_seconds] = [COUNT_SECONDS, TIME_SECONDS].map(|of| of[usize::from(!quick)]);
+    let seconds = (count_seconds + time_seconds) * FAMILIES.len() as f64;
+    let mut journal = Journal::open(options, "regex", seconds)?;
+    // All counts come first: they do not depend on the load of the machine, and the times do.
+    let mut counted = Vec::new();
     for family in FAMILIES {
-        rows.push(
-            journal.step(family.name, seconds, || Ok(row(family, &programs, &texts, rounds, stamp_hertz)))?,
-        );
+        let step = format!("{}, instructions", family.name);
+        counted.push(journal.step(&step, count_seconds, || Ok(cost::count(family, &programs, &texts)))?);
+    }
+    let mut rows = Vec::new();
+    for (family, counted) in FAMILIES.iter().zip(&counted) {
+        let step = format!("{}, times", family.name);
+        let timed =
+            journal.step(&step, time_seconds, || Ok(cost::time(family, &programs, &texts, rounds)))?;
+        rows.push(row(family, counted.lines, cost::costs(counted, &timed, &texts, stamp_hertz)));
     }
     // The card comes after the processor's families and is no step of the journal: it is measured
     // again when a study resumes.
@@ -68,7 +77,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
         version: env!("CARGO_PKG_VERSION"),
         host: host(),
         corpus_bytes: texts.bytes,
-        counted_bytes: counted,
+        counted_bytes,
         stamp_hertz,
         claims: claim::check(&rows, &card),
         rows,
@@ -79,8 +88,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     Ok(Outcome { summary: page::text(&findings), claims: findings.claims, files })
 }
 
-fn row(family: &Family, programs: &Programs, texts: &Texts, rounds: usize, stamp_hertz: Option<f64>) -> Row {
-    let (lines, costs) = cost::measure(family, programs, texts, rounds, stamp_hertz);
+fn row(family: &Family, lines: u64, costs: Vec<findings::Cost>) -> Row {
     let engine =
         pattern::Regex::new(family.pattern).map_or_else(|error| error.to_string(), |r| r.engine().to_owned());
     Row {

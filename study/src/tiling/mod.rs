@@ -181,10 +181,11 @@ fn cpus_of(list: &str) -> Vec<usize> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
-/// Every T, three crews, a run to warm up and one in each pass, and as many to calibrate.
+/// Every T, three crews, a run to warm up and one in each pass; short runs are repeated without
+/// being measured before each of them, and to calibrate.
 fn time_seconds(plan: &Plan, n: usize) -> f64 {
     let run = (2.0 * (n as f64).powi(3) / 8e9).max(plan.effort.seconds);
-    let runs = 2 * plan.effort.passes + 3;
+    let runs = if run < 0.5 { 2 * plan.effort.passes + 3 } else { plan.effort.passes + 1 };
     (POWERS.len() * 3 * runs) as f64 * run * 0.8
 }
 
