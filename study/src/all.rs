@@ -4,11 +4,13 @@
 //! The page has three parts: every sentence with its verdict, the sentences that fail on today's
 //! machine, and the plots that readers of the papers recognise.
 //!
+//! After an interruption the same command takes finished studies from the journal ([`Journal`]).
 //! Each study writes into a folder of its own name. The page contains their plots, so that it can
 //! be sent as one file. If a study fails, the page says so and the next study begins, because one
 //! missing program must not cost an hour of results.
 
 use crate::host::{dated, host};
+use crate::journal::Journal;
 use crate::options::{Effort, Options};
 use crate::outcome::{Claim, Outcome, Verdict, VERDICTS};
 use crate::studies::Study;
@@ -33,27 +35,37 @@ struct Run<'s> {
 pub fn run_all(studies: &[Study], options: &Options) -> Result<Outcome> {
     std::fs::create_dir_all(&options.folder)
         .with_context(|| format!("cannot make {}", options.folder.display()))?;
-    let runs: Vec<Run> = studies.iter().map(|study| one(study, options)).collect();
+    let mut journal = Journal::of(options, "all", 0.0)?;
+    let runs: Vec<Run> =
+        studies.iter().map(|study| one(study, options, &mut journal)).collect::<Result<_>>()?;
     let path = options.folder.join(format!("studies-{}.html", dated(&date::today())));
     replace(&path, page(&runs, options.effort))
         .with_context(|| format!("cannot write {}", path.display()))?;
     let mut files: Vec<PathBuf> =
         runs.iter().filter_map(|run| run.outcome.as_ref().ok()).flat_map(|o| o.files.clone()).collect();
     files.push(path);
+    journal.finish()?;
     let claims =
         runs.iter().filter_map(|run| run.outcome.as_ref().ok()).flat_map(|o| o.claims.clone()).collect();
     Ok(Outcome { summary: overview(&runs), claims, files })
 }
 
-fn one<'s>(study: &'s Study, options: &Options) -> Run<'s> {
+/// Runs a study, or takes what an interrupted run of all studies has of it. A study that failed is
+/// tried again.
+fn one<'s>(study: &'s Study, options: &Options, journal: &mut Journal) -> Result<Run<'s>> {
+    if let Some((took, outcome)) = journal.known(study.name) {
+        return Ok(Run { study, took, outcome: Ok(outcome) });
+    }
     present::tell!("lightfoot: study {}", study.name);
     let started = Instant::now();
     let own = Options { folder: options.folder.join(study.name), ..options.clone() };
     let outcome = (study.run)(&own);
-    if let Err(error) = &outcome {
-        present::tell!("lightfoot: study {}: {error:#}", study.name);
+    let took = started.elapsed();
+    match &outcome {
+        Ok(outcome) => journal.add(study.name, &(took, outcome))?,
+        Err(error) => present::tell!("lightfoot: study {}: {error:#}", study.name),
     }
-    Run { study, took: started.elapsed(), outcome }
+    Ok(Run { study, took, outcome })
 }
 
 /// The number of sentences with each verdict, in the order of [`VERDICTS`].
@@ -89,7 +101,7 @@ td.bad{color:var(--bad);white-space:nowrap}td.none{color:var(--soft);white-space
 @media print{body{max-width:none}h2{break-before:page}img{break-inside:avoid}}";
 
 fn page(runs: &[Run], effort: Effort) -> String {
-    let effort = if effort == Effort::Quick { "quick" } else { "full" };
+    let effort = effort.shown();
     let (date, version) = (date::today(), env!("CARGO_PKG_VERSION"));
     let host = host();
     // The page may run no script and fetch nothing, wherever it is sent.
@@ -326,5 +338,24 @@ mod tests {
         assert!(outcome.summary.contains("| dice | 0 | 1 | 0 | 0 | 0 |"), "{}", outcome.summary);
         let page = std::fs::read_to_string(outcome.files.last().unwrap()).unwrap();
         assert!(page.contains("six is rare") && page.contains("dice/dice.md"), "{page}");
+        assert!(!folder.path().join(".all-quick.journal").exists());
+    }
+
+    #[test]
+    fn a_finished_study_is_not_run_again_after_an_interruption() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { effort: Effort::Quick, folder: folder.path().to_owned(), max_bytes: None };
+        let lost = Study { name: "lost", run: |_| anyhow::bail!("it was run again"), ..DICE };
+        let mut journal = Journal::of(&options, "all", 0.0).unwrap();
+        let first = one(&DICE, &options, &mut journal).unwrap();
+        assert!(one(&lost, &options, &mut journal).unwrap().outcome.is_err());
+        drop(journal);
+        let renamed = Study { name: DICE.name, ..lost };
+        let mut journal = Journal::of(&options, "all", 0.0).unwrap();
+        let again = one(&renamed, &options, &mut journal).unwrap();
+        assert_eq!((again.took, again.outcome.unwrap().claims), (first.took, first.outcome.unwrap().claims));
+        // One that failed is tried again.
+        let healed = Study { name: "lost", ..DICE };
+        assert!(one(&healed, &options, &mut journal).unwrap().outcome.is_ok());
     }
 }

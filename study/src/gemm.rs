@@ -70,7 +70,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let findings = Findings {
         schema: 1,
         date: date::today(),
-        effort: if quick { "quick" } else { "full" },
+        effort: options.effort.shown(),
         version: env!("CARGO_PKG_VERSION"),
         kernel: matrix::Kernel::best().name(),
         rows,

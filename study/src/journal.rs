@@ -46,7 +46,21 @@ impl Journal {
     /// # Errors
     /// When the folder of the results cannot be written to.
     pub(crate) fn open(options: &Options, study: &str, estimated_seconds: f64) -> Result<Journal> {
-        let effort = if options.effort == Effort::Quick { "quick" } else { "full" };
+        let journal = Journal::of(options, study, estimated_seconds)?;
+        present::tell!(
+            "lightfoot: study {study} ({}): about {} on a quiet machine",
+            options.effort.shown(),
+            shown(estimated_seconds)
+        );
+        Ok(journal)
+    }
+
+    /// Opens the journal of something whose steps estimate their own time.
+    ///
+    /// # Errors
+    /// When the folder of the results cannot be written to.
+    pub(crate) fn of(options: &Options, study: &str, estimated_seconds: f64) -> Result<Journal> {
+        let effort = options.effort.shown();
         std::fs::create_dir_all(&options.folder)
             .with_context(|| format!("cannot make {}", options.folder.display()))?;
         let path = options.folder.join(format!(".{study}-{effort}.journal"));
@@ -69,10 +83,6 @@ impl Journal {
                 finished.len()
             );
         }
-        present::tell!(
-            "lightfoot: study {study} ({effort}): about {} on a quiet machine",
-            shown(estimated_seconds)
-        );
         Ok(Journal {
             path,
             file,
@@ -94,8 +104,7 @@ impl Journal {
         estimated_seconds: f64,
         measure: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
-        let known = self.finished.get(step).cloned();
-        if let Some(figures) = known.and_then(|figures| serde_json::from_value(figures).ok()) {
+        if let Some(figures) = self.known(step) {
             self.passed_seconds += estimated_seconds;
             return Ok(figures);
         }
@@ -105,13 +114,24 @@ impl Journal {
         self.own_seconds += started.elapsed().as_secs_f64();
         self.own_estimated_seconds += estimated_seconds;
         self.passed_seconds += estimated_seconds;
-        let entry = Entry {
-            step: step.to_owned(),
-            figures: serde_json::to_value(&figures).context("cannot write JSON")?,
-        };
-        let line = serde_json::to_string(&entry).context("cannot write JSON")?;
-        writeln!(self.file, "{line}").with_context(|| format!("cannot write {}", self.path.display()))?;
+        self.add(step, &figures)?;
         Ok(figures)
+    }
+
+    /// The figures of a step that were written down.
+    pub(crate) fn known<T: DeserializeOwned>(&self, step: &str) -> Option<T> {
+        serde_json::from_value(self.finished.get(step)?.clone()).ok()
+    }
+
+    /// Writes the figures of a step down.
+    ///
+    /// # Errors
+    /// A full disk.
+    pub(crate) fn add<T: Serialize>(&mut self, step: &str, figures: &T) -> Result<()> {
+        let figures = serde_json::to_value(figures).context("cannot write JSON")?;
+        let entry = Entry { step: step.to_owned(), figures };
+        let line = serde_json::to_string(&entry).context("cannot write JSON")?;
+        writeln!(self.file, "{line}").with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     /// Seconds that are left, from the estimates and from how well they held so far.

@@ -11,6 +11,17 @@ pub enum Effort {
     Full,
 }
 
+impl Effort {
+    /// The word that pages, files and journals use.
+    #[must_use]
+    pub fn shown(self) -> &'static str {
+        match self {
+            Effort::Quick => "quick",
+            Effort::Full => "full",
+        }
+    }
+}
+
 /// What a study is asked for.
 #[derive(Clone, Debug)]
 pub struct Options {

@@ -6,13 +6,13 @@
 
 use anyhow::{Context, Result};
 use present::output::{print, replace};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt::{Display, Write};
 use std::fs::create_dir_all;
 use std::path::{Path, PathBuf};
 
 /// What this machine answers to a sentence of a paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It holds at every size that was measured.
@@ -53,11 +53,13 @@ impl Verdict {
 }
 
 /// A sentence of a paper, and what this machine answers.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Claim {
     /// Figure, table or section.
+    #[serde(deserialize_with = "lasting")]
     pub place: &'static str,
     /// The paper's own words; […] marks what a quotation leaves out.
+    #[serde(deserialize_with = "lasting")]
     pub sentence: &'static str,
     /// What was measured and how, with the command where there is one.
     pub measured: String,
@@ -69,6 +71,11 @@ pub struct Claim {
     pub spread: String,
     /// The figures behind the answer, or why there are none.
     pub detail: String,
+}
+
+/// A string that lasts as long as the program. A journal holds a hundred of them at most.
+fn lasting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static str, D::Error> {
+    Ok(String::deserialize(deserializer)?.leak())
 }
 
 /// The verdict over several sizes, and the sizes: a sentence holds when it holds at each of them.
@@ -158,7 +165,7 @@ fn or_dash(text: &str) -> &str {
 }
 
 /// What a study found and wrote.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Outcome {
     /// For the terminal, in Markdown.
     pub summary: String,

@@ -60,7 +60,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let findings = Findings {
         schema: 1,
         date: date::today(),
-        effort: if options.effort == Effort::Quick { "quick" } else { "full" },
+        effort: options.effort.shown(),
         version: env!("CARGO_PKG_VERSION"),
         host: host(),
         verdicts: verdicts(&rows),

@@ -62,7 +62,7 @@ fn measure(options: &Options, folder: &Path, journal: &mut Journal) -> Result<Fi
     let mut findings = Findings {
         schema: 1,
         date: date::today(),
-        effort: if options.effort == Effort::Quick { "quick" } else { "full" },
+        effort: options.effort.shown(),
         version: env!("CARGO_PKG_VERSION"),
         host: host(),
         ..Findings::default()

@@ -73,7 +73,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let findings = Findings {
         schema: 2,
         date: date::today(),
-        effort: if quick { "quick" } else { "full" },
+        effort: options.effort.shown(),
         version: env!("CARGO_PKG_VERSION"),
         host: host(),
         corpus_bytes: texts.bytes,

@@ -50,7 +50,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let mut findings = Findings {
         schema: 2,
         date: date::today(),
-        effort: if quick { "quick" } else { "full" },
+        effort: options.effort.shown(),
         version: env!("CARGO_PKG_VERSION"),
         machine: machine.description.clone(),
         host,
@@ -181,11 +181,18 @@ fn cpus_of(list: &str) -> Vec<usize> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
+/// Three passes at the paper's largest N, whose runs of half a minute vary little.
+fn effort_at(plan: &Plan, n: usize) -> timing::Effort {
+    let passes = if n < 4096 { plan.effort.passes } else { plan.effort.passes.min(3) };
+    timing::Effort { passes, ..plan.effort }
+}
+
 /// Every T, three crews, a run to warm up and one in each pass; short runs are repeated without
 /// being measured before each of them, and to calibrate.
 fn time_seconds(plan: &Plan, n: usize) -> f64 {
-    let run = (2.0 * (n as f64).powi(3) / 8e9).max(plan.effort.seconds);
-    let runs = if run < 0.5 { 2 * plan.effort.passes + 3 } else { plan.effort.passes + 1 };
+    let run = (2.0 * (n as f64).powi(3) / 6e9).max(plan.effort.seconds);
+    let passes = effort_at(plan, n).passes;
+    let runs = if run < 0.5 { 2 * passes + 3 } else { passes + 1 };
     (POWERS.len() * 3 * runs) as f64 * run * 0.8
 }
 
@@ -196,7 +203,7 @@ fn time(plan: &Plan, crews: &[Crew], journal: &mut Journal, findings: &mut Findi
         let step = format!("timed: N = {n}");
         let times = journal.step(&step, time_seconds(plan, n), || {
             let tiles: Vec<usize> = powers(n).collect();
-            Ok(Times { n, rates: timing::crews::<f32>(version, n, &tiles, crews, plan.effort)? })
+            Ok(Times { n, rates: timing::crews::<f32>(version, n, &tiles, crews, effort_at(plan, n))? })
         })?;
         findings.times.push(times);
     }

@@ -38,7 +38,7 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     let mut findings = Findings {
         schema: 1,
         date: date::today(),
-        effort: if options.effort == Effort::Quick { "quick" } else { "full" },
+        effort: options.effort.shown(),
         version: env!("CARGO_PKG_VERSION"),
         points,
         simulated,
