@@ -1,8 +1,9 @@
 //! What a byte costs a contender: seconds and cycles by the clock, instructions and mispredicted
 //! branches by our own engine.
 //!
-//! Everything is the difference between a text and its first half, over the difference of their
-//! lengths, so that starting, compiling the pattern and mapping the file cancel. Times of all
+//! Everything is the difference between a text and its first half, which its second half repeats,
+//! over the difference of their lengths, so that starting, compiling the pattern and mapping the
+//! file cancel. Times of all
 //! contenders are interleaved, medians of rounds. Cycles are those of the time stamp counter, whose
 //! rate the kernel knows; a core that runs faster or slower than that rate has done more or fewer.
 //! Instructions and branches are those of `lightfoot cache --branches`, for every contender alike.
@@ -93,7 +94,7 @@ fn timed_one(whole: &Entrant, half_times: &Times, whole_times: &Times) -> TimedO
 pub(super) fn costs(counted: &Counted, timed: &Timed, texts: &Texts, stamp_hertz: Option<f64>) -> Vec<Cost> {
     let both = counted.per_byte.iter().zip(&timed.0);
     let cost = |(contender, (counted, timed)): (&Contender, (&Result<[f64; 2], String>, &TimedOne))| {
-        let bytes = (texts.bytes / contender.part / 2) as f64;
+        let bytes = texts.part(contender.part).timed_bytes as f64;
         let seconds = timed.seconds.as_ref().ok().copied();
         let counts = counted.as_ref().ok();
         Cost {
@@ -165,7 +166,7 @@ fn lines(words: &[OsString], text: &Path) -> Result<u64, String> {
 fn count_one(words: &[OsString], own: &Path, texts: &Texts, part: usize) -> Result<[f64; 2]> {
     let [half, whole] = texts.counted(part).map(|text| totals(words, own, &text, &texts.folder));
     let (half, whole) = (half?, whole?);
-    Ok([0, 1].map(|which| (whole[which] - half[which]) / texts.counted_bytes(part) as f64))
+    Ok([0, 1].map(|which| (whole[which] - half[which]) / texts.part(part).counted_bytes as f64))
 }
 
 /// Instructions and mispredicted branches of one run.

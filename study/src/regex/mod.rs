@@ -101,14 +101,27 @@ fn row(family: &Family, lines: u64, costs: Vec<findings::Cost>) -> Row {
     }
 }
 
-/// The corpus on disk: for each part of it that some contender gets, the part and its first half to
-/// be timed, and a sample of that part's share, twice and once, to be counted by the engine.
+/// The corpus on disk, in parts: a contender that is slow gets a fourth of the bytes or fewer.
+///
+/// Everything is measured as a difference between a text and its first half. The second half
+/// repeats the first, and both are made of pieces from all over the corpus ([`corpus::sample`]): so
+/// what is timed and what is counted, on a shorter text, are of one kind, and their quotients mean
+/// something.
 struct Texts {
     folder: PathBuf,
-    /// Bytes of the whole corpus. Part number P has this length divided by P.
+    /// Bytes of the whole corpus.
     bytes: usize,
-    /// Bytes by which the two texts that are counted differ, for each part.
-    counted_bytes: Vec<(usize, usize)>,
+    parts: Vec<Part>,
+}
+
+/// The texts of the contenders that get a share of the corpus.
+struct Part {
+    /// The whole corpus over this number.
+    number: usize,
+    /// Bytes of half of the text that is timed.
+    timed_bytes: usize,
+    /// Bytes of half of the text whose instructions are counted.
+    counted_bytes: usize,
 }
 
 impl Texts {
@@ -117,36 +130,37 @@ impl Texts {
             let path = folder.join(name);
             std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
         };
-        let parts: BTreeSet<usize> = CONTENDERS.iter().map(|contender| contender.part).collect();
-        // Parts and halves are of whole bytes, so that their differences are exact.
-        let largest = parts.last().copied().unwrap_or(1);
-        let bytes = text.len() / (2 * largest) * (2 * largest);
-        let mut counted_bytes = Vec::new();
-        for part in parts {
-            save(format!("part-{part}"), &text[..bytes / part])?;
-            save(format!("half-{part}"), &text[..bytes / part / 2])?;
-            let sample = corpus::sample(&text[..bytes], counted / part);
-            save(format!("counted-{part}"), &sample.repeat(2))?;
-            save(format!("half-counted-{part}"), &sample)?;
-            counted_bytes.push((part, sample.len()));
-        }
-        Ok(Texts { folder: folder.to_owned(), bytes, counted_bytes })
+        // Writes a text and its half, and gives the length of the half.
+        let halves = |name: &str, number: usize, bytes: usize| -> Result<usize> {
+            let half = corpus::sample(text, bytes);
+            save(format!("half-{name}-{number}"), &half)?;
+            save(format!("{name}-{number}"), &half.repeat(2))?;
+            Ok(half.len())
+        };
+        let numbers: BTreeSet<usize> = CONTENDERS.iter().map(|contender| contender.part).collect();
+        let part = |number| {
+            Ok(Part {
+                number,
+                timed_bytes: halves("timed", number, text.len() / number / 2)?,
+                counted_bytes: halves("counted", number, counted / number)?,
+            })
+        };
+        let parts = numbers.into_iter().map(part).collect::<Result<_>>()?;
+        Ok(Texts { folder: folder.to_owned(), bytes: text.len(), parts })
     }
 
-    /// The first half of a part, and the part.
+    fn part(&self, number: usize) -> &Part {
+        self.parts.iter().find(|part| part.number == number).expect("every contender's part was written")
+    }
+
+    /// Half of what is timed for a contender that gets a part, and all of it.
     fn timed(&self, part: usize) -> [PathBuf; 2] {
-        ["half", "part"].map(|name| self.folder.join(format!("{name}-{part}")))
+        ["half-timed", "timed"].map(|name| self.folder.join(format!("{name}-{part}")))
     }
 
-    /// What is counted for a contender that gets a part: half of it, and all.
+    /// Half of what is counted for a contender that gets a part, and all of it.
     fn counted(&self, part: usize) -> [PathBuf; 2] {
         ["half-counted", "counted"].map(|name| self.folder.join(format!("{name}-{part}")))
-    }
-
-    /// By how much those two differ.
-    fn counted_bytes(&self, part: usize) -> usize {
-        let found = self.counted_bytes.iter().find(|(known, _)| *known == part);
-        found.map_or(1, |(_, bytes)| *bytes)
     }
 }
 

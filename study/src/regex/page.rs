@@ -45,7 +45,7 @@ pub(super) fn text(findings: &Findings) -> String {
     let mut out = format!(
         "# lightfoot study regex, {}\n\nlightfoot {}, {} study, on {}. Programs that count matching lines, one thread, {} bytes of this machine's text \
          (a fourth or a sixteenth of them for slow contenders), medians; cycles of a time stamp counter {hertz}; instructions, and conditional branches \
-         that a simulated predictor misses (gshare), by `lightfoot cache --branches` on {} bytes (the same parts of them). Every figure is the difference between a text and its \
+         that a simulated predictor misses (gshare), by `lightfoot cache --branches` on {} bytes (the same parts of them). A text is made of pieces from all over the corpus, twice; every figure is the difference between it and its \
          first half: start-up is subtracted.\n",
         findings.date, findings.version, findings.effort, findings.host, findings.corpus_bytes, findings.counted_bytes
     );
