@@ -10,7 +10,7 @@
 //! took. It leaves out steps that run side by side: a study measures one thing at a time.
 
 use crate::host::host;
-use crate::options::{Effort, Options};
+use crate::options::Options;
 use anyhow::{Context, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -177,6 +177,7 @@ fn shown(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Effort;
 
     fn options(folder: &std::path::Path, effort: Effort) -> Options {
         Options { effort, folder: folder.to_owned(), max_bytes: None }

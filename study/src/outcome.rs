@@ -53,13 +53,11 @@ impl Verdict {
 }
 
 /// A sentence of a paper, and what this machine answers.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
     /// Figure, table or section.
-    #[serde(deserialize_with = "lasting")]
     pub place: &'static str,
     /// The paper's own words; […] marks what a quotation leaves out.
-    #[serde(deserialize_with = "lasting")]
     pub sentence: &'static str,
     /// What was measured and how, with the command where there is one.
     pub measured: String,
@@ -73,9 +71,26 @@ pub struct Claim {
     pub detail: String,
 }
 
-/// A string that lasts as long as the program. A journal holds a hundred of them at most.
-fn lasting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static str, D::Error> {
-    Ok(String::deserialize(deserializer)?.leak())
+/// A claim as a journal has it.
+#[derive(Deserialize)]
+struct Written {
+    place: String,
+    sentence: String,
+    measured: String,
+    verdict: Verdict,
+    extent: String,
+    spread: String,
+    detail: String,
+}
+
+impl<'de> Deserialize<'de> for Claim {
+    /// The quotation lasts as long as the program: a journal holds a hundred of them at most.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Claim, D::Error> {
+        let Written { place, sentence, measured, verdict, extent, spread, detail } =
+            Written::deserialize(deserializer)?;
+        let [place, sentence] = [place, sentence].map(|text| -> &'static str { text.leak() });
+        Ok(Claim { place, sentence, measured, verdict, extent, spread, detail })
+    }
 }
 
 /// The verdict over several sizes, and the sizes: a sentence holds when it holds at each of them.

@@ -17,7 +17,7 @@ pub use child::{kernel, Kernel};
 
 use crate::host::host;
 use crate::journal::Journal;
-use crate::options::{Effort, Options};
+use crate::options::Options;
 use crate::outcome::Outcome;
 use crate::workshop::workshop;
 use anyhow::{Context, Result};

@@ -23,7 +23,7 @@ mod stencil;
 mod streams;
 
 use crate::journal::Journal;
-use crate::options::{Effort, Options};
+use crate::options::Options;
 use crate::outcome::Outcome;
 use anyhow::Result;
 use experiment::Plan;
