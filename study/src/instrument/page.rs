@@ -1,11 +1,12 @@
 //! The study's results as files: a page to read, data, a table for spreadsheets, a plot.
 
+use super::claim::check;
 use super::contender::{
     CACHE, CACHEGRIND, CACHEGRIND_SIM, CACHE_FORMER, CONTENDERS, COUNT, COUNT_FORMER, NATIVE,
 };
 use super::result::{Exactness, Figure, Findings, ProgramFindings};
 use crate::host::dated;
-use crate::outcome::write_files;
+use crate::outcome::{table as claims_table, write_files};
 use anyhow::Result;
 use plot::bars::{bars, Bars, Group};
 use present::csv;
@@ -56,7 +57,8 @@ pub(super) fn summary(findings: &Findings) -> String {
     out += &former(&findings.former);
     out += &start_up(findings);
     out += &exactness(findings);
-    out + &missing(findings)
+    out += &missing(findings);
+    out + "\n## What the paper says\n\n" + &claims_table(&check(findings))
 }
 
 fn value(figure: &Figure) -> String {
@@ -226,9 +228,15 @@ mod tests {
     #[test]
     fn the_page_has_every_part() {
         let page = markdown(&findings(), "stem");
-        for part in
-            ["## Figures", "## Start-up", "## Instructions", "## Commands", "run cachegrind", "(stem.svg)"]
-        {
+        for part in [
+            "## Figures",
+            "## Start-up",
+            "## Instructions",
+            "## Commands",
+            "## What the paper says",
+            "run cachegrind",
+            "(stem.svg)",
+        ] {
             assert!(page.contains(part), "{part}");
         }
         assert!(page.contains("not measured"));
