@@ -99,28 +99,32 @@ impl Extent {
     }
 
     /// Seconds of all steps.
-    fn seconds(&self) -> f64 {
+    fn seconds(&self, effort: Effort) -> f64 {
         let counting: f64 = self.settings().iter().map(Setting::seconds).sum();
         let timing: f64 = self.timed.iter().map(|&log| timing_seconds(log)).sum();
-        let racing: f64 = modern::sizes(self.max_bytes).into_iter().map(racing_seconds).sum();
+        let racing: f64 = modern::sizes(self.max_bytes).len() as f64 * racing_seconds(effort);
         counting + timing + racing
     }
 }
 
 /// Twenty times as many lookups as there are items, of seven searches.
 fn timing_seconds(log: u32) -> f64 {
-    1.0 + (1u64 << log) as f64 * 20.0 * 7.0 * 300e-9
+    1.0 + (1u64 << log) as f64 * 20.0 * 7.0 * 100e-9
 }
 
-fn racing_seconds(bytes: usize) -> f64 {
-    10.0 + bytes as f64 / (4 << 20) as f64
+/// Sizes take about as long as each other: few layouts race among the largest.
+fn racing_seconds(effort: Effort) -> f64 {
+    match effort {
+        Effort::Quick => 10.0,
+        Effort::Full => 90.0,
+    }
 }
 
 /// Runs the study and writes its results.
 pub(super) fn run(options: &Options) -> Result<Outcome> {
     let folder = workshop()?;
     let extent = Extent::of(options);
-    let mut journal = Journal::open(options, "search-trees", extent.seconds())?;
+    let mut journal = Journal::open(options, "search-trees", extent.seconds(options.effort))?;
     // Each size is one step of the journal, so a study that was interrupted repeats one size at
     // most.
     let (counted, structural) = counts(&extent, &mut journal, folder.path())?;
@@ -135,9 +139,11 @@ pub(super) fn run(options: &Options) -> Result<Outcome> {
     // The race is about today's indexes, so no sentence of the paper depends on it.
     for bytes in modern::sizes(extent.max_bytes) {
         let step = format!("racing indexes of {} KiB", bytes >> 10);
-        modern.extend(journal.step::<Vec<contenders::IndexFigures>>(&step, racing_seconds(bytes), || {
-            Ok(modern::measure(options.effort, bytes))
-        })?);
+        modern.extend(journal.step::<Vec<contenders::IndexFigures>>(
+            &step,
+            racing_seconds(options.effort),
+            || Ok(modern::measure(options.effort, bytes)),
+        )?);
     }
     let findings = Findings {
         schema: 2,
