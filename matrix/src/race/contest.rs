@@ -46,22 +46,22 @@ impl Contest {
         });
     }
 
-    /// Runs each contestant once to warm it up, then runs the passes, each of which begins with
-    /// another contestant. Before each measured run that is shorter than half a second comes one
-    /// that is not measured.
+    /// Runs the passes, each of which begins with another contestant.
+    ///
+    /// Before each measured run that is shorter than half a second comes one that is not measured.
+    /// A longer run needs none, and the first of all is its first pass.
     pub fn run(&mut self, passes: usize) {
+        let peak = self.peak;
         for contestant in &mut self.contestants {
-            contestant.calibrate(self.target_s);
+            contestant.measure(self.flops, peak, |contestant| contestant.calibrate(self.target_s));
         }
         let count = self.contestants.len();
         for pass in 0..passes {
             for i in 0..count {
                 let contestant = &mut self.contestants[(i + pass) % count];
-                let before = (self.peak)();
-                let seconds = contestant.time();
-                let peak = (before + (self.peak)()) / 2.0;
-                contestant.seconds.push(seconds);
-                contestant.shares.push(self.flops / seconds / 1e9 / peak);
+                if contestant.seconds.len() < passes {
+                    contestant.measure(self.flops, peak, |contestant| Some(contestant.time()));
+                }
             }
         }
     }
@@ -103,14 +103,29 @@ impl std::fmt::Debug for Contest {
 }
 
 impl Contestant {
-    fn calibrate(&mut self, target_s: f64) {
+    /// Adds the seconds of a multiplication that `run` tells, and their share of the peak.
+    fn measure(&mut self, flops: f64, peak: fn() -> f64, run: impl FnOnce(&mut Self) -> Option<f64>) {
+        let before = peak();
+        let Some(seconds) = run(self) else { return };
+        let peak = f64::midpoint(before, peak());
+        self.seconds.push(seconds);
+        self.shares.push(flops / seconds / 1e9 / peak);
+    }
+
+    /// Finds how often to repeat a run to fill `target_s`; gives the seconds of a run that is long
+    /// by itself.
+    fn calibrate(&mut self, target_s: f64) -> Option<f64> {
         let start = Instant::now();
         (self.run)();
-        self.is_long = start.elapsed().as_secs_f64() >= LONG_S.max(target_s);
-        while !self.is_long {
+        let seconds = start.elapsed().as_secs_f64();
+        self.is_long = seconds >= LONG_S.max(target_s);
+        if self.is_long {
+            return Some(seconds);
+        }
+        loop {
             let seconds = self.time() * self.repeats as f64;
             if seconds >= target_s {
-                return;
+                return None;
             }
             let factor = (target_s / seconds.max(1e-9) * 1.1).clamp(1.3, 100.0);
             self.repeats = (self.repeats as f64 * factor).ceil() as usize;

@@ -187,12 +187,12 @@ fn effort_at(plan: &Plan, n: usize) -> timing::Effort {
     timing::Effort { passes, ..plan.effort }
 }
 
-/// Every T, three crews, a run to warm up and one in each pass; short runs are repeated without
-/// being measured before each of them, and to calibrate.
+/// Every T, three crews, a run in each pass; short runs are repeated without being measured before
+/// each of them, and to calibrate.
 fn time_seconds(plan: &Plan, n: usize) -> f64 {
     let run = (2.0 * (n as f64).powi(3) / 6e9).max(plan.effort.seconds);
     let passes = effort_at(plan, n).passes;
-    let runs = if run < 0.5 { 2 * passes + 3 } else { passes + 1 };
+    let runs = if run < 0.5 { 2 * passes + 3 } else { passes };
     (POWERS.len() * 3 * runs) as f64 * run * 0.8
 }
 
