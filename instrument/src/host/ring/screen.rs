@@ -120,7 +120,16 @@ impl Screen {
     /// references and words of calls, which is exact unless a group is damaged: its payloads are
     /// then counted too.
     pub(super) fn pass(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
-        let (before, mut others, mut at) = (self.no_references(), 0, 0);
+        let before = self.no_references();
+        let others = self.check(thread, records);
+        self.kinds.flush();
+        let no_references = self.no_references() - before;
+        Ok(records.len().saturating_sub(others?).saturating_sub(no_references as usize))
+    }
+
+    /// Checks records. Returns how many of them are events or belong to groups.
+    fn check(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
+        let (mut others, mut at) = (0, 0);
         while at < records.len() {
             // Steps that pass by kind, size and number alone.
             if let Some(wide) = self.wide {
@@ -136,9 +145,7 @@ impl Screen {
             others += self.pass_step(thread, &records[at..])?;
             at += STEP;
         }
-        self.kinds.flush();
-        let no_references = self.no_references() - before;
-        Ok(records.len().saturating_sub(others).saturating_sub(no_references as usize))
+        Ok(others)
     }
 
     /// Records that were checked, by the upper four bits of their codes.
