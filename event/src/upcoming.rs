@@ -32,6 +32,11 @@ impl Upcoming {
         Upcoming::at(records.as_ptr() as usize, size_of_val(records))
     }
 
+    /// Whether no line is left.
+    pub fn is_empty(&self) -> bool {
+        self.next >= self.end
+    }
+
     /// An address in the next line, which is passed over; `None` behind the last one.
     #[inline(always)]
     pub fn line(&mut self) -> Option<usize> {
@@ -51,8 +56,9 @@ mod tests {
         let mut lines = Upcoming::at(0x1000, 130);
         let all: Vec<usize> = std::iter::from_fn(|| lines.line()).collect();
         assert_eq!(all, [0x1000, 0x1040, 0x1080]);
-        assert_eq!(lines.line(), None);
+        assert_eq!((lines.line(), lines.is_empty()), (None, true));
         assert_eq!(Upcoming::default().line(), None);
+        assert!(Upcoming::at(0x1000, 0).is_empty() && !Upcoming::at(0x1000, 1).is_empty());
         let records = [Record::default(); 9];
         let mut lines = Upcoming::of(&records);
         assert_eq!(std::iter::from_fn(|| lines.line()).count(), 9_usize.div_ceil(RECORDS_OF_LINE));

@@ -6,7 +6,7 @@ use crate::call::{CallRecords, DirectTarget, Ticks};
 use crate::mark::{Deed, PartCounts};
 use crate::profile::{Module, Numbering, Profile};
 use crate::virtual_machine::VirtualMachine;
-use event::{Record, Stream, Upcoming};
+use event::{Counter, Record, Stream, Upcoming};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -213,6 +213,8 @@ pub struct Outcome {
     pub wall: Duration,
     /// The counts of all processes.
     pub profile: Profile,
+    /// Records that the observer received, by kind.
+    pub records: Counter,
     /// The program, and the processes that were followed, in the order of their births.
     pub processes: Vec<Process>,
     /// The threads in the order of their births, if the run counted by thread.

@@ -5,7 +5,7 @@ use crate::code::resident_pages::ResidentPages;
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
 use crate::host::affinity::{self, Binding};
-use crate::host::ring::{self, Consumer};
+use crate::host::ring::{self, Consumer, Received};
 use crate::host::shown::state::Shown;
 use crate::host::{Host, Marking, Observing, OBSERVER_FAILED};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
@@ -105,7 +105,7 @@ pub(crate) fn run_instrumented(
     let ends = || EndOfProgram(Handle::open(pid).filter(|_| is_own));
     let _end = ends();
     // The observer has a thread of its own, unless one core must serve both.
-    let (ended, profile) = std::thread::scope(|scope| {
+    let (ended, received) = std::thread::scope(|scope| {
         let calls = options.calls != CallRecords::None;
         let records = calls || records_references(&stream);
         let (observing, watcher) = if binding.is_single() && records {
@@ -138,18 +138,19 @@ pub(crate) fn run_instrumented(
             None => Ok(()),
         };
         let ended = entered.and_then(|()| host.control());
-        let profile = host.close();
-        (ended, watcher.map_or(Ok(profile), |watcher| watcher.join().map(Some)))
+        let received = host.close();
+        (ended, watcher.map_or(Ok(received), |watcher| watcher.join().map(Some)))
     });
     evidence.error().map_or(Ok(()), Err)?;
     let mut ended = ended?;
-    let profile = profile.map_err(|_| Error::new(ErrorKind::System, OBSERVER_FAILED))?.unwrap_or_default();
+    let received = received.map_err(|_| Error::new(ErrorKind::System, OBSERVER_FAILED))?;
+    let Received { profile, records } = received.unwrap_or_default();
     warnings.append(&mut ended.warnings);
     let (exit, interrupted, stats) = (ended.exit, ended.interrupted, ended.stats);
     let wall = started.elapsed();
     let (processes, mut threads, standstill) = (ended.processes, ended.threads, ended.standstill);
     threads.sort_unstable_by_key(|thread| thread.number);
-    Ok(Outcome { exit, interrupted, wall, profile, processes, threads, standstill, stats, warnings })
+    Ok(Outcome { exit, interrupted, wall, profile, records, processes, threads, standstill, stats, warnings })
 }
 
 /// The program at the beginning of its measurement.

@@ -1,7 +1,7 @@
 //! What observers are told, and what a run keeps of images that have ended. An observer that fails
 //! ends the program that it observes, whatever that program waits for.
 
-use event::{Record, Stream};
+use event::{Counter, Record, RecordKind, Sink, Stream};
 use lightfoot_instrument::{
     run, Block, Children, Command, EndedImage, ErrorKind, Observer, Options, Outcome, Profile, Progress,
 };
@@ -129,6 +129,28 @@ fn each_thread_and_each_image_ends_once() {
         if stream == Stream::Full {
             assert_eq!(ends.seen.len(), ends.threads.len() + ends.images.len());
         }
+    }
+}
+
+/// Counts the records that it receives.
+#[derive(Default)]
+struct Kinds(Counter);
+
+impl Observer for Kinds {
+    fn records(&mut self, thread: u32, records: &[Record]) {
+        self.0.records(thread, records);
+    }
+}
+
+#[test]
+fn records_are_counted_by_kind() {
+    let program = compile("kinds", CHILDREN);
+    for stream in [Stream::Counts, Stream::Full] {
+        let mut kinds = Kinds::default();
+        let outcome = followed(&program, 3, stream, &mut kinds);
+        assert_eq!(outcome.records, kinds.0);
+        let seen = |kind| outcome.records.count(kind) > 0;
+        assert!(stream != Stream::Full || (seen(RecordKind::Load) && seen(RecordKind::Block)));
     }
 }
 

@@ -88,6 +88,16 @@ enum DataPages {
     Misses,
 }
 
+/// What becomes of touches that are still staged when a batch ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// They are swept.
+    Swept,
+    /// They wait for the thread's next batch, which follows at once: a sweep of few touches takes
+    /// nearly as long as one of many.
+    Kept,
+}
+
 /// The levels that threads share.
 struct Shared {
     banks: Vec<Option<Bank>>,
@@ -279,11 +289,18 @@ impl Hierarchy {
     /// them.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
         let behind = records.get(SWEEP..).unwrap_or_default();
-        self.records_before(thread, records, Upcoming::of(behind));
+        self.run(thread, records, Upcoming::of(behind), Rest::Swept);
     }
 
-    /// Simulates records of one thread, and prefetches those that the thread receives next.
+    /// Simulates records of one thread, and prefetches those that the thread receives next. If
+    /// there are any, the last touches of `records` are swept with theirs, and
+    /// [`Hierarchy::counts`] includes all of `records` only then.
     pub fn records_before(&mut self, thread: u32, records: &[Record], next: Upcoming) {
+        let rest = if next.is_empty() { Rest::Swept } else { Rest::Kept };
+        self.run(thread, records, next, rest);
+    }
+
+    fn run(&mut self, thread: u32, records: &[Record], next: Upcoming, rest: Rest) {
         let traffic = || self.shared.traffic.is_some().then(|| Traffic::new(&self.levels));
         // A stream that begins with a block is a full one, whatever stream was planned.
         let is_full = records.first().is_some_and(|record| record.code().kind() == RecordKind::Block);
@@ -304,7 +321,7 @@ impl Hierarchy {
             Box::new(Core { tally, ..new() })
         });
         let mut run = ThreadRun { core, shared: &mut self.shared, layout: &self.layout, ahead: next };
-        run.records(records);
+        run.records(records, rest);
     }
 
     /// Frees the caches of a thread that makes no more records. Returns what it counted if threads

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{deeds, full, levels, Deed};
-use event::{Access, Record, RecordKind, Shape, StateLayout, StringOperation};
+use event::{Access, Record, RecordKind, Shape, StateLayout, StringOperation, Upcoming};
 use lightfoot_simulate::distance::{CurveSizes, StackDistances};
 use lightfoot_simulate::reference::{Naive, NaiveRefined};
 use lightfoot_simulate::{
@@ -29,6 +29,28 @@ proptest! {
             slow.records(0, batch);
         }
         prop_assert_eq!(misses(&fast.counts()), misses(&slow.counts()));
+    }
+
+    /// Two threads take turns of several batches each; within a turn, touches wait for the next
+    /// batch.
+    #[test]
+    fn touches_wait_for_the_batch_that_follows(levels in levels(), one in deeds(), two in deeds(), batch in 1usize..200) {
+        let streams = [full(&one), full(&two)];
+        let mut waiting = Hierarchy::new(&levels).unwrap().counting_write_backs();
+        let mut fast = Hierarchy::new(&levels).unwrap().counting_write_backs();
+        for turn in 0..4 {
+            for (thread, stream) in streams.iter().enumerate() {
+                let quarter = stream.len() / 4;
+                let mut turn = &stream[turn * quarter..(turn + 1) * quarter];
+                fast.records(thread as u32, turn);
+                while !turn.is_empty() {
+                    let (now, next) = turn.split_at(batch.min(turn.len()));
+                    waiting.records_before(thread as u32, now, Upcoming::of(next));
+                    turn = next;
+                }
+            }
+        }
+        prop_assert_eq!(waiting.counts(), fast.counts());
     }
 
     #[test]

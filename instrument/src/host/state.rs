@@ -8,7 +8,7 @@ use super::attachment::Attachment;
 use super::checkers::LeakChecks;
 use super::gathering::Gathering;
 use super::open_calls::Marking;
-use super::ring::{Consumer, RingMessage, SegmentId};
+use super::ring::{Consumer, Received, RingMessage, SegmentId};
 use super::shown::state::Shown;
 use super::task::{ProcessState, ProgramThread};
 use crate::call::CallRecords;
@@ -18,7 +18,6 @@ use crate::image::{Image, RestingImages};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::outcome::{self, Children, EngineStats, Exit, Process, Threads};
 use crate::probe::SharedProbes;
-use crate::profile::Profile;
 use crate::store::kept::KeptIn;
 use crate::target::interrupt::{Echo, Guard};
 use event::Stream;
@@ -182,12 +181,12 @@ impl<'o> Host<'o> {
         host
     }
 
-    /// Closes the channel to the observer. Returns the run's profile if the observer ran on this
-    /// thread.
-    pub(crate) fn close(self) -> Option<Profile> {
+    /// Closes the channel to the observer. Returns what the observer's side has received, if it ran
+    /// on this thread.
+    pub(crate) fn close(self) -> Option<Received> {
         match self.observing {
             Observing::There(_) => None,
-            Observing::Here(consumer) => Some(consumer.profile()),
+            Observing::Here(consumer) => Some(consumer.finish()),
         }
     }
 

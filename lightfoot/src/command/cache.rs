@@ -2,7 +2,8 @@
 //! corresponds to the second tool of ATOM.
 
 use super::coherence;
-use super::measure::{self, Followed, InRegion, Measured, Prepared, Simulated};
+use super::measure::{self, Followed, InRegion, Measured, Prepared};
+use super::simulated::Simulated;
 use super::thread::OfThread;
 use crate::cli::{By, Cache, Shape};
 use crate::report::curve::{Curve, Touched};
@@ -296,7 +297,8 @@ fn simulate<'a>(
     let simulation = simulation.with_threads(options.threads);
     let mut simulator = Simulator::new(simulation, prepared.images(Some(hierarchy)));
     let outcome = engine::run(&prepared.command, &options, &mut simulator);
-    let SimulatedRun { counts, simulated: Run { threads, curve: found, records, .. }, images } =
-        simulator.finish();
-    Ok(Ran { images, threads, curve: curve(found), ..Ran::plain(outcome?, counts, records) })
+    let SimulatedRun { counts, simulated: Run { threads, curve: found, .. }, images } = simulator.finish();
+    let mut outcome = outcome?;
+    let records = std::mem::take(&mut outcome.records);
+    Ok(Ran { images, threads, curve: curve(found), ..Ran::plain(outcome, counts, records) })
 }

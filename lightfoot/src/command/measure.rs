@@ -3,16 +3,15 @@
 use super::complaint::complain;
 use super::nameless;
 use super::running;
+use super::simulated::Simulated;
 use super::thread::{self, OfThread};
 use crate::cli::{By, Rep, Run, Shape, ShownMachine};
 use crate::report::attached::Attached;
-use crate::report::curve::{Curve, Touched};
-use crate::report::cycles::Cycles;
+use crate::report::curve::Touched;
 use crate::report::detail::{Detail, Part, PartLines};
 use crate::report::layouts;
 use crate::report::objects::Objects;
 use crate::report::{group, html, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
-use crate::run::block_order::branch::Predicted;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
 use crate::run::calls::Calls;
 use crate::run::engine::{self, exit_signal};
@@ -27,9 +26,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use event::Stream;
 use instrument::virtual_machine::{Layout, Processor, Repeats, ThreadOrder, VirtualMachine};
-use instrument::{
-    Aslr, CallRecords, Children, Command, EngineStats, Options, Outcome, Process, Profile, Threads,
-};
+use instrument::{Aslr, CallRecords, Children, Command, EngineStats, Options, Outcome, Process, Threads};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::output::Destination;
 use present::terminal::Page;
@@ -109,50 +106,6 @@ impl Followed {
     /// Adds the memory that was touched in each slice of time.
     pub(super) fn with_touched(self, touched: Option<Touched>) -> Followed {
         Followed { touched, ..self }
-    }
-}
-
-/// The results of a simulation.
-pub(super) struct Simulated<'a> {
-    pub(super) hierarchy: &'a Hierarchy,
-    pub(super) counts: simulate::Counts,
-    pub(super) predicted: Option<Predicted>,
-    pub(super) curve: Option<Curve>,
-}
-
-impl Simulated<'_> {
-    /// Misses and estimated cycles by site and block of `profile`.
-    fn attribution(&self, profile: &Profile) -> Attribution {
-        let (counts, predicted) = (&self.counts, self.predicted.as_ref());
-        let mut attribution = self.hierarchy.attribution(counts, predicted);
-        if let Some(estimated) = self.hierarchy.estimated(profile, counts, predicted) {
-            attribution.add_cycles(&estimated);
-        }
-        attribution
-    }
-
-    /// Adds numbers that belong to no row to the report, or the reasons for their absence.
-    fn describe(&self, report: &mut Report) {
-        report.null_reasons.extend(self.hierarchy.null_reasons());
-        report.write_backs = self.hierarchy.write_backs(&self.counts);
-        report.prefetched = self.hierarchy.prefetched(&self.counts);
-        report.traffic = self.hierarchy.traffic(&self.counts);
-        report.curve = self.curve.clone();
-        report.conditional_branches = self.predicted.as_ref().map(|predicted| predicted.resolved);
-        let wrong = report.totals.misses.and_then(|misses| misses.branch_mispredictions);
-        let declared = self.hierarchy.cycles(&self.counts, report.totals.instructions, wrong);
-        let parts = report.totals.misses.and_then(|misses| misses.cycles);
-        report.cycles = parts.zip(declared).map(|(parts, declared)| Cycles::new(parts, declared));
-        let no_model = format!("machine {} declares no cycle model", self.hierarchy.machine.name);
-        let missing = [
-            ("write_backs", report.write_backs.is_none(), "not counted: run with --write-backs"),
-            ("conditional_branches", self.predicted.is_none(), "not counted: run with --branches"),
-            ("branch_mispredictions", self.predicted.is_none(), "not counted: run with --branches"),
-            ("cycles", report.cycles.is_none(), &no_model),
-        ];
-        for (field, _, reason) in missing.into_iter().filter(|(_, missing, _)| *missing) {
-            report.null_reasons.insert(field.into(), reason.into());
-        }
     }
 }
 
@@ -430,9 +383,11 @@ impl Prepared<'_> {
         }
         let outcome = &measured.outcome;
         symbols.name_generated(&outcome.profile.modules);
-        let attribution =
-            measured.simulated.as_ref().map(|simulated| simulated.attribution(&outcome.profile));
-        let tally = tally(&outcome.profile, attribution.as_ref(), (self.run.rep, self.grain()), &mut symbols);
+        let (profile, how) = (&outcome.profile, (self.run.rep, self.grain()));
+        let tally = match &measured.simulated {
+            Some(simulated) => simulated.tally(profile, how, &mut symbols),
+            None => tally(profile, None, how, &mut symbols),
+        };
         let mut report = empty(&measured, self.run.rep);
         let words = std::iter::once(&self.command.program).chain(&self.command.arguments);
         report.command = words.map(|word| word.to_string_lossy().into_owned()).collect();

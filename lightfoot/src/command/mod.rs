@@ -23,6 +23,7 @@ mod perturb;
 mod plan;
 mod running;
 mod show;
+mod simulated;
 mod study;
 mod thread;
 mod tile;

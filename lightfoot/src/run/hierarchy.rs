@@ -163,7 +163,7 @@ impl Hierarchy {
     }
 
     /// 0 misses of each level that exists.
-    fn none(&self) -> Misses {
+    pub(crate) fn none(&self) -> Misses {
         Misses {
             l1i_misses: self.levels.instruction.map(|_| 0),
             l1d_load_misses: Some(0),

@@ -22,7 +22,8 @@ pub struct Simulated {
     pub threads: Vec<(u32, Counts)>,
     /// The miss curve of all images together, if requested.
     pub curve: Option<MissCurve>,
-    /// Records that the simulation read, by kind.
+    /// Records that the simulation has read, by kind, except those of
+    /// [`Simulation::records_before`].
     pub records: Counter,
 }
 
@@ -86,12 +87,14 @@ impl Simulation {
 
     /// Simulates records of one thread.
     pub fn records(&mut self, thread: u32, records: &[Record]) {
+        count_kinds(records, &mut self.ended.records);
         self.records_before(thread, records, Upcoming::default());
     }
 
-    /// Simulates records of one thread, and prefetches those that the thread receives next.
+    /// Simulates records of one thread, and prefetches those that the thread receives next. They
+    /// are not counted by kind here: the engine has counted what it delivers
+    /// ([`Outcome::records`](instrument::Outcome::records)).
     pub fn records_before(&mut self, thread: u32, records: &[Record], next: Upcoming) {
-        count_kinds(records, &mut self.ended.records);
         if let Some(distances) = &self.distances {
             distances.records(self.image, thread, records);
         }

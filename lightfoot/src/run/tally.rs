@@ -26,6 +26,7 @@ use cell::Cells;
 use cycles::{Estimated, Parts};
 use iced_x86::{Code, Mnemonic};
 use instrument::{Block, Instruction, Profile};
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use symbol::{FunctionRange, Symbolizer};
 
@@ -89,20 +90,33 @@ impl Tally {
 pub fn tally(
     profile: &Profile,
     misses: Option<&Attribution>,
+    how: (Rep, Grain),
+    symbols: &mut Symbolizer,
+) -> Tally {
+    let misses = misses.map(|attribution| (attribution.none, move || attribution));
+    tally_meanwhile(profile, misses, how, symbols)
+}
+
+/// Makes the tally of a profile while another thread attributes its misses. The blocks are named
+/// and counted first, for which it suffices to know 0 misses of each level that exists; the rest
+/// is asked for when it is needed.
+pub fn tally_meanwhile<A: Borrow<Attribution>>(
+    profile: &Profile,
+    misses: Option<(Misses, impl FnOnce() -> A)>,
     (rep, grain): (Rep, Grain),
     symbols: &mut Symbolizer,
 ) -> Tally {
     let cells = Cells::new(grain, profile);
     let mut tallying =
         Tallying { profile, symbols, empty: Counts::default(), rows: Rows::default(), cells, last: None };
-    tallying.empty.misses = misses.map(|attribution| attribution.none);
+    tallying.empty.misses = misses.as_ref().map(|(none, _)| *none);
     let cuts = cuts(&profile.cut);
     for (index, block) in profile.blocks.iter().enumerate() {
         tallying.block(index, block, cuts.get(&(index as u32)).map_or(&[], Vec::as_slice));
     }
     tallying.sites(rep);
-    if let Some(attribution) = misses {
-        tallying.misses(attribution);
+    if let Some((_, attributed)) = misses {
+        tallying.misses(<A as Borrow<Attribution>>::borrow(&attributed()));
     }
     tallying.finish()
 }

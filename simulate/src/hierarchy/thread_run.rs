@@ -7,7 +7,7 @@
 //! here, one by one. **Leaves out** what a level does with touches (`bank`) and which reference a
 //! group makes (`event`).
 
-use super::{Change, Core, DataPages, FetchRecords, Repeats, Shared};
+use super::{Change, Core, DataPages, FetchRecords, Repeats, Rest, Shared};
 use crate::limits::InstructionSide;
 use crate::miss_log::Stretch;
 use crate::stage::{is_full, FIRST_REFERENCE};
@@ -49,7 +49,7 @@ pub(super) struct ThreadRun<'a> {
 }
 
 impl ThreadRun<'_> {
-    pub(super) fn records(&mut self, mut records: &[Record]) {
+    pub(super) fn records(&mut self, mut records: &[Record], rest: Rest) {
         let count = records.len();
         while !records.is_empty() {
             if !self.core.groups.is_open() {
@@ -75,11 +75,13 @@ impl ThreadRun<'_> {
                 }
             }
             // A record that vectors cannot stage: part of a group, a wide or a special one.
-            let Some((record, rest)) = records.split_first() else { break };
+            let Some((record, others)) = records.split_first() else { break };
             self.record(record);
-            records = rest;
+            records = others;
         }
-        self.drain();
+        if rest == Rest::Swept {
+            self.drain();
+        }
     }
 
     /// Processes a record that is not simply a touch.

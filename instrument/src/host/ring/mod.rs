@@ -9,7 +9,7 @@
 //!   thread ─ appends ─▶ segment 0 │ segment 1 │ …        shared memory
 //!                            │ full: a stop, the host lends it to the observer
 //!                            ▼
-//!             copy a part ─▶ screen ─▶ count complex references ─▶ observer
+//!       copy a part ─▶ screen, count by kind ─▶ count complex references ─▶ observer
 //! ```
 //!
 //! The program could write into a segment that it has handed over. So the observer never reads the
@@ -17,6 +17,7 @@
 //! first-level cache, and screens them there ([`screen`]). It also tallies the loads and stores of
 //! complex references, so these totals are exact whatever the observer does.
 
+mod kind_counts;
 pub(crate) mod screen;
 mod wide;
 
@@ -246,18 +247,29 @@ impl<'o> Consumer<'o> {
         }
     }
 
-    /// The profile of all images, when the run is over.
-    pub(crate) fn profile(self) -> Profile {
-        self.ended.finish()
+    /// What was received, when the run is over.
+    pub(crate) fn finish(self) -> Received {
+        let mut records = event::Counter::default();
+        records.add(self.screen.counts());
+        Received { profile: self.ended.finish(), records }
     }
 }
 
-/// Runs on the observer's thread until the host hangs up, and returns the run's profile.
+/// What the observer's side has received in a run.
+#[derive(Default)]
+pub(crate) struct Received {
+    /// The profile of all images.
+    pub(crate) profile: Profile,
+    /// Records, by kind.
+    pub(crate) records: event::Counter,
+}
+
+/// Runs on the observer's thread until the host hangs up, and returns what it received.
 pub(crate) fn observe(
     mut consumer: Consumer,
     incoming: &Receiver<RingMessage>,
     done: &Sender<SegmentId>,
-) -> Profile {
+) -> Received {
     loop {
         match incoming.recv_timeout(PERIOD) {
             Ok(message) => {
@@ -266,7 +278,7 @@ pub(crate) fn observe(
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return consumer.profile(),
+            Err(RecvTimeoutError::Disconnected) => return consumer.finish(),
         }
         consumer.report_progress();
     }

@@ -8,11 +8,13 @@
 //! references, and one look-up and one comparison pass them: a table indexed by the low byte holds
 //! the first number that does not exist, or 0 if the record needs a closer look. With AVX-512,
 //! sixteen records at once are compared with rules by kind ([`wide`](super::wide)), and only steps
-//! that do not pass there are looked up. Behind the screen
+//! that do not pass there are looked up. The same pass counts records by kind
+//! ([`kind_counts`](super::kind_counts)). Behind the screen
 //! consumers can trust every number, but no address, because an address may have any value.
 //! **Leaves out** false records that look like true ones.
 
-use super::wide::{Rules, Wide, KINDS};
+use super::kind_counts::{KindCounts, KINDS};
+use super::wide::{Rules, Wide};
 use crate::evidence::Forgery;
 use event::{Code, Complex, Record, RecordKind, COMPLEX_CODE, CUT_SITE, PAYLOAD_CODE, SIZES};
 use std::collections::HashMap;
@@ -48,6 +50,8 @@ pub(super) struct Screen {
     /// The vectors that test records first, and their rules.
     wide: Option<Wide>,
     rules: Rules,
+    /// Records that were checked, by kind.
+    kinds: KindCounts,
     /// Bytes that each thread has walked over.
     walked: HashMap<u32, u64>,
     /// Recently decoded shapes of groups, because string functions use few masks millions of times.
@@ -82,6 +86,7 @@ impl Screen {
             first_missing: [0; 256],
             wide: Wide::new(),
             rules: rules(Limits::default()),
+            kinds: KindCounts::default(),
             walked: HashMap::new(),
             shapes: [None; SHAPES],
         }
@@ -115,35 +120,56 @@ impl Screen {
     /// references and words of calls, which is exact unless a group is damaged: its payloads are
     /// then counted too.
     pub(super) fn pass(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
-        let (mut plain, mut at) = (records.len(), 0);
+        let before = self.no_references();
+        let others = self.check(thread, records);
+        self.kinds.flush();
+        let no_references = self.no_references() - before;
+        Ok(records.len().saturating_sub(others?).saturating_sub(no_references as usize))
+    }
+
+    /// Checks records. Returns how many of them are events or belong to groups.
+    fn check(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
+        let (mut others, mut at) = (0, 0);
         while at < records.len() {
             // Steps that pass by kind, size and number alone.
             if let Some(wide) = self.wide {
-                let leading = wide.leading(&records[at..], &self.rules);
-                plain = plain.saturating_sub(leading.others);
+                let (rest, rules) = (&records[at..], &self.rules);
+                let leading = self.kinds.add_steps(|sums, steps| {
+                    let leading = wide.leading(rest, rules, (sums, steps));
+                    (leading.records / KINDS, leading)
+                });
+                others += leading.events;
                 at += leading.records;
             }
             // The step that did not, or the last one, which is short.
-            plain = plain.saturating_sub(self.pass_step(thread, &records[at..])?);
+            others += self.pass_step(thread, &records[at..])?;
             at += STEP;
         }
-        Ok(plain)
+        Ok(others)
     }
 
-    /// Checks the first step of `records`. Returns how many of its records are neither plain
-    /// references nor words of calls.
+    /// Records that were checked, by the upper four bits of their codes.
+    pub(super) fn counts(&self) -> &[u64; KINDS] {
+        self.kinds.totals()
+    }
+
+    /// Records so far of blocks and of misses of data pages.
+    fn no_references(&self) -> u64 {
+        [RecordKind::Block, RecordKind::DataPage].map(|kind| self.counts()[kind as usize]).iter().sum()
+    }
+
+    /// Checks the first step of `records`. Returns how many of its records are events or belong to
+    /// groups.
     fn pass_step(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
         const EVENT: u8 = (RecordKind::Tool as u8) << 4;
         let step = &records[..records.len().min(STEP)];
+        self.kinds.add(step);
         let mut others = match self.limits.requests {
             0 => 0,
             _ => step.iter().filter(|record| record.what as u8 == EVENT).count(),
         };
-        if !self.any_stands_out(step) {
+        if !self.any_stands_out(step) || self.only_pages_stand_out(step) {
             return Ok(others);
-        }
-        if let Some(pages) = self.pages_of(step) {
-            return Ok(others + pages);
         }
         for at in 0..step.len() {
             if stands_out(&self.first_missing, &records[at]) {
@@ -165,21 +191,20 @@ impl Screen {
         }
     }
 
-    /// The number of page misses among these records, if all others pass without a closer look.
-    /// In front of some TLBs every second record is a page miss, so they too are tested together.
-    fn pages_of(&self, step: &[Record]) -> Option<usize> {
-        let one = |record: &Record| {
+    /// Whether all of these records but misses of pages pass without a closer look, and those are
+    /// possible. In front of some TLBs every second record is a miss of a page, so they too are
+    /// tested together.
+    fn only_pages_stand_out(&self, step: &[Record]) -> bool {
+        let passes = |record: &Record| {
             let is_page = record.what as u8 >> 4 == RecordKind::DataPage as u8;
-            let passes = (is_page & (record.what >> 8 < self.limits.sites) & (record.extra <= 1))
-                | !stands_out(&self.first_missing, record);
-            (u32::from(passes), u32::from(is_page))
+            (is_page & (record.what >> 8 < self.limits.sites) & (record.extra <= 1))
+                | !stands_out(&self.first_missing, record)
         };
-        let add = |sums: (u32, u32), record| (sums.0 + one(record).0, sums.1 + one(record).1);
-        let (passing, pages) = step.iter().fold((0, 0), add);
-        (passing as usize == step.len()).then_some(pages as usize)
+        step.iter().fold(true, |all, record| all & passes(record))
     }
 
-    /// Examines the first of `records` closely. Returns the number of records of its group.
+    /// Examines the first of `records` closely. Returns the number of records of its group, or 0 if
+    /// it begins none.
     #[inline(never)]
     fn examine(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
         let Record { address, what, extra } = records[0];
@@ -197,7 +222,7 @@ impl Screen {
             Some(RecordKind::DataPage) => number < self.limits.sites && extra <= 1,
             _ => false,
         };
-        possible.then_some(1).ok_or(Forgery::Record(address, what, extra))
+        possible.then_some(0).ok_or(Forgery::Record(address, what, extra))
     }
 
     /// The shape of the group that begins with `first`.
@@ -224,7 +249,7 @@ impl Screen {
 /// The rules by which vectors test records. They pass nothing that the closer look would reject.
 fn rules(limits: Limits) -> Rules {
     let none = [0; KINDS];
-    let mut rules = Rules { first_missing: none, size_max: none, extra: [u32::MAX; KINDS], is_other: none };
+    let mut rules = Rules { first_missing: none, size_max: none, extra: [u32::MAX; KINDS] };
     let any_size = SIZES.len() as u32 - 1;
     let size_max = SIZES.iter().rposition(|&bytes| bytes > 0).unwrap_or(0) as u32;
     let (sites, blocks) = (limits.sites, limits.blocks);
@@ -247,7 +272,6 @@ fn rules(limits: Limits) -> Rules {
     }
     for (kind, extra) in [(RecordKind::DataPage, 1), (RecordKind::Block, BLOCK_BYTES_MAX - 1)] {
         rules.extra[kind as usize] = extra;
-        rules.is_other[kind as usize] = 1;
     }
     rules
 }
@@ -347,7 +371,7 @@ mod tests {
         let narrow = || Screen { wide: None, ..Screen::new() };
         let passed = |mut screen: Screen, records: &[Record]| {
             screen.expect(LIMITS);
-            screen.pass(0, records).ok()
+            screen.pass(0, records).ok().map(|plain| (plain, *screen.counts()))
         };
         let mut state = 0x9e37_79b9_7f4a_7c15;
         let mut seen = [0; 2];
@@ -364,6 +388,11 @@ mod tests {
                 .collect();
             let expected = passed(narrow(), &records);
             assert_eq!(passed(Screen::new(), &records), expected, "{records:?}");
+            if let Some((_, counts)) = expected {
+                let mut one_by_one = [0; KINDS];
+                records.iter().for_each(|record| one_by_one[usize::from(record.what as u8 >> 4)] += 1);
+                assert_eq!(counts, one_by_one, "{records:?}");
+            }
             seen[usize::from(expected.is_some())] += 1;
         }
         assert!(seen.iter().all(|&count| count > 1000), "{seen:?}");
@@ -379,7 +408,7 @@ mod tests {
         {
             for extra in [0, 1, 2, BLOCK_BYTES_MAX - 1, BLOCK_BYTES_MAX] {
                 let records = [Record { address: u64::MAX, what, extra }; KINDS];
-                let leading = wide.leading(&records, &screen.rules);
+                let leading = wide.leading(&records, &screen.rules, (&mut Default::default(), 1));
                 let passes = screen.pass_step(0, &records[..1]).is_ok();
                 assert!(leading.records == 0 || passes, "{what:#x} {extra:#x}");
             }

@@ -1,23 +1,22 @@
 //! The screen's first look at sixteen records at once, with AVX-512.
 //!
 //! **What.** Counts leading records that pass by kind, size and number alone, in steps of sixteen,
-//! and how many of them are no plain references. **Why this way.** The screen's look-up by low byte
-//! takes a third of a nanosecond for each record; here a register holds the rules of all sixteen
-//! kinds, so that a step takes twenty instructions and one branch. **Leaves out** records that need
-//! a closer look (groups, cuts) and forged ones: the first of them ends the leading ones, and the
-//! screen decides.
+//! and counts them by kind. **Why this way.** The screen's look-up by low byte takes a third of a
+//! nanosecond for each record; here a register holds the rules of all sixteen kinds, so that a step
+//! takes some twenty instructions and one branch. Counting the kinds here takes six instructions
+//! more, and no other pass. **Leaves out** records that need a closer look (groups, cuts) and
+//! forged ones: the first of them ends the leading ones, and the screen decides.
 //!
 //! ```text
 //! sixteen records ─▶ 16 × what ─▶ kind ─▶ limit[kind]   ─▶ number below it?  ┐
 //!                  │           ├─▶ size ─▶ sizes[kind]   ─▶ not above it?     ├─ all ─▶ the next step
 //!                  └ 16 × extra ─────────▶ extras[kind]  ─▶ no other bit?     ┘
+//!                                 kind ─▶ addends[kind]  ─▶ added to the sums of the lane
 //! ```
 
+use super::kind_counts::{Sums, ADDENDS, KINDS};
 use event::{Record, RecordKind};
 use std::arch::x86_64::*;
-
-/// Kinds that a code can name, and records of a step.
-pub(super) const KINDS: usize = 16;
 
 /// What records of each kind may be.
 #[derive(Clone, Copy)]
@@ -28,8 +27,6 @@ pub(super) struct Rules {
     pub(super) size_max: [u32; KINDS],
     /// The bits that `extra` may have.
     pub(super) extra: [u32; KINDS],
-    /// 1 if such records are no plain references, else 0.
-    pub(super) is_other: [u32; KINDS],
 }
 
 /// Leading records that pass.
@@ -37,8 +34,8 @@ pub(super) struct Rules {
 pub(super) struct Leading {
     /// All of them.
     pub(super) records: usize,
-    /// Those that are no plain references.
-    pub(super) others: usize,
+    /// Those that are events of a tool.
+    pub(super) events: usize,
 }
 
 /// Proof that the processor has the instructions.
@@ -52,26 +49,39 @@ impl Wide {
         has.then_some(Wide(()))
     }
 
-    /// The leading records that pass.
-    pub(super) fn leading(self, records: &[Record], rules: &Rules) -> Leading {
+    /// The leading records that pass, in at most `steps` steps. Each step adds one record to each
+    /// lane of `sums`.
+    pub(super) fn leading(
+        self,
+        records: &[Record],
+        rules: &Rules,
+        (sums, steps): (&mut Sums, usize),
+    ) -> Leading {
         // SAFETY: `self` proves that the processor has the instructions.
-        unsafe { leading(records, rules) }
+        unsafe { leading(&records[..records.len().min(steps * KINDS)], rules, sums) }
     }
 }
 
 /// The event of a tool, which is no plain reference although its kind is that of words of calls.
 const EVENT: i32 = (RecordKind::Tool as i32) << 4;
 
+/// Words of the sums in which kinds that exist have their bytes.
+const WORDS: usize = RecordKind::DataPage as usize / 4 + 1;
+
 #[target_feature(enable = "avx512f,popcnt")]
-fn leading(records: &[Record], rules: &Rules) -> Leading {
-    let [first_missing, size_max, extra_bits, is_other] =
-        [&rules.first_missing, &rules.size_max, &rules.extra, &rules.is_other].map(|rule| load(rule));
+fn leading(records: &[Record], rules: &Rules, sums: &mut Sums) -> Leading {
+    let [first_missing, size_max, extra_bits] =
+        [&rules.first_missing, &rules.size_max, &rules.extra].map(|rule| load(rule));
+    // The sums stay in registers meanwhile.
+    let addends: [__m512i; WORDS] = std::array::from_fn(|word| load(&ADDENDS[word]));
+    let mut counts: [__m512i; WORDS] = std::array::from_fn(|word| load(&sums[word]));
+    let has_events = rules.first_missing[RecordKind::Tool as usize] > 0;
     // The third word of each record is `what`, the fourth `extra`: two registers give eight.
     let thirds = _mm512_set_epi32(30, 26, 22, 18, 14, 10, 6, 2, 30, 26, 22, 18, 14, 10, 6, 2);
     let fourths = _mm512_add_epi32(thirds, _mm512_set1_epi32(1));
     let (low_byte, size_bits) = (_mm512_set1_epi32(0xff), _mm512_set1_epi32(0xf));
     let event = _mm512_set1_epi32(EVENT);
-    let mut passed = Leading { records: 0, others: 0 };
+    let mut passed = Leading { records: 0, events: 0 };
     for step in records.chunks_exact(KINDS) {
         let quarters: [__m512i; 4] = std::array::from_fn(|quarter| load(&step[4 * quarter..][..4]));
         let column = |words| {
@@ -92,11 +102,17 @@ fn leading(records: &[Record], rules: &Rules) -> Leading {
         if _mm512_mask_testn_epi32_mask(fits, beyond, beyond) != 0xffff {
             break;
         }
-        let other = _mm512_permutexvar_epi32(kind, is_other);
-        let others = _mm512_test_epi32_mask(other, other)
-            | _mm512_cmpeq_epi32_mask(_mm512_and_si512(what, low_byte), event);
+        for (count, addends) in counts.iter_mut().zip(addends) {
+            *count = _mm512_add_epi32(*count, _mm512_permutexvar_epi32(kind, addends));
+        }
+        if has_events {
+            let events = _mm512_cmpeq_epi32_mask(_mm512_and_si512(what, low_byte), event);
+            passed.events += events.count_ones() as usize;
+        }
         passed.records += KINDS;
-        passed.others += others.count_ones() as usize;
+    }
+    for (sums, count) in sums.iter_mut().zip(counts) {
+        store(count, sums);
     }
     passed
 }
@@ -108,4 +124,13 @@ fn load<T: Copy>(bytes: &[T]) -> __m512i {
     assert_eq!(size_of_val(bytes), size_of::<__m512i>());
     // SAFETY: the slice has as many bytes as the register, whose load needs no alignment.
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
+}
+
+/// Writes a register's sixteen lanes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(register: __m512i, lanes: &mut [u32; KINDS]) {
+    assert_eq!(size_of_val(lanes), size_of::<__m512i>());
+    // SAFETY: the array has as many bytes as the register, whose store needs no alignment.
+    unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), register) }
 }
