@@ -1,5 +1,5 @@
-//! `lightfoot heap`, and DHAT and Massif of `lightfoot valgrind`: programs whose blocks and accesses
-//! are known, and Valgrind's own DHAT where it is installed.
+//! `lightfoot heap`, and DHAT and Massif of `lightfoot valgrind`: programs whose blocks and
+//! accesses are known, and Valgrind's own DHAT where it is installed.
 
 mod bench;
 
