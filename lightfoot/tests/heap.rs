@@ -363,9 +363,9 @@ fn massif_shows_how_a_heap_grows_and_whose_it_is() {
     assert_eq!(number(peaks[0], "mem_heap_extra_B"), padding + 50 * 8);
     let expected = [
         (format!("n2: {most} (heap allocation functions)"), ""),
-        (format!(" n1: {FILLED_BYTES} 0x"), ": get (grows.c:4)"),
-        (format!("  n1: {FILLED_BYTES} 0x"), ": fill (grows.c:7)"),
-        (format!("   n0: {FILLED_BYTES} 0x"), ": main (grows.c:9)"),
+        (format!(" n1: {FILLED_BYTES} 0x"), ": get (source.c:4)"),
+        (format!("  n1: {FILLED_BYTES} 0x"), ": fill (source.c:7)"),
+        (format!("   n0: {FILLED_BYTES} 0x"), ": main (source.c:9)"),
         (" n0: 400 in 1 place, all below massif's threshold (1.00%)".to_owned(), ""),
     ];
     assert_eq!(peaks[0].1.len(), expected.len(), "{text}");
