@@ -8,6 +8,7 @@
 use crate::ask::{Asker, Known, SharedKnown};
 use crate::heap::Heap;
 pub use crate::live::WARMED;
+use crate::snapshots::Snapshots;
 use crate::thread::{StackFrame, Thread};
 use crate::{Call, HeapProfile};
 use event::{Groups, Record};
@@ -111,8 +112,9 @@ pub(crate) fn finish(mut heap: Heap, known: Known, instructions: u64) -> HeapPro
     heap.ended(instructions);
     let Known { calls, modules, has_allocator } = known;
     let (all, peak_at, lost) = (heap.sites.all.clone(), heap.sites.peak_at, heap.lost);
+    let snapshots = heap.sites.snapshots.take().map_or_else(Vec::new, Snapshots::into_taken);
     let sites = heap.sites.finish();
-    HeapProfile { all, sites, calls, modules, peak_at, instructions, lost, has_allocator }
+    HeapProfile { all, sites, calls, modules, peak_at, instructions, snapshots, lost, has_allocator }
 }
 
 impl CallStack {

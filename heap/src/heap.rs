@@ -253,7 +253,7 @@ impl Heap {
     /// Ends the life of the block at an address, if there is one.
     fn end(&mut self, address: u64) -> bool {
         let Some(block) = self.live.remove(address) else { return false };
-        self.sites.freed(block.site, block.size_bytes);
+        self.sites.freed(block.site, block.size_bytes, self.now);
         self.sites.retired(&block, self.now);
         true
     }
@@ -316,7 +316,7 @@ impl Heap {
         self.threads.clear();
         self.unmatched.clear();
         for block in self.live.clear() {
-            self.sites.freed(block.site, block.size_bytes);
+            self.sites.freed(block.site, block.size_bytes, self.now);
             self.sites.retired(&block, self.now);
         }
     }

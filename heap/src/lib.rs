@@ -32,6 +32,7 @@ mod follow;
 mod heap;
 mod live;
 mod sites;
+mod snapshots;
 #[cfg(test)]
 mod tests;
 mod thread;
@@ -40,6 +41,7 @@ mod word;
 pub use allocator::{Entries, Function};
 pub use follow::{Blocks, CallStack, Found, WARMED};
 pub use sites::{Amount, Site};
+pub use snapshots::{Snapshot, SnapshotKind, SnapshotPlan};
 pub use thread::StackFrame;
 
 use ask::{Asker, SharedKnown};
@@ -73,6 +75,8 @@ pub struct HeapProfile {
     pub peak_at: u64,
     /// Instructions of all threads at the end.
     pub instructions: u64,
+    /// The heap at some moments, in their order; none unless they were asked for.
+    pub snapshots: Vec<Snapshot>,
     /// Allocations of which it was not seen where the block lies.
     pub lost: u64,
     /// Whether any module had an allocating function that is known.
@@ -96,6 +100,14 @@ impl HeapTool {
             profile: None,
             is_started: false,
         }
+    }
+
+    /// Takes snapshots while the program runs.
+    pub fn with_snapshots(mut self, plan: SnapshotPlan) -> HeapTool {
+        if let Some(heap) = &mut self.heap {
+            heap.sites.snapshots = Some(snapshots::Snapshots::new(plan));
+        }
+        self
     }
 
     /// The profile of the program, if it has run.

@@ -4,6 +4,7 @@
 //! places that have changed since the last time, so that a heap that grows and shrinks in turns
 //! costs no pass over all places each time.
 
+use crate::snapshots::{padding_bytes, Moment, Snapshots};
 use symbol::ByNumber;
 
 /// Blocks of more bytes have no counts of accesses by byte.
@@ -83,6 +84,9 @@ pub(crate) struct Sites {
     now: Amount,
     /// When the program had most.
     pub(crate) peak_at: u64,
+    /// What fills up the blocks that live.
+    padding_bytes: u64,
+    pub(crate) snapshots: Option<Snapshots>,
 }
 
 impl Sites {
@@ -96,6 +100,8 @@ impl Sites {
             all: Site::default(),
             now: Amount::default(),
             peak_at: 0,
+            padding_bytes: 0,
+            snapshots: None,
         }
     }
 
@@ -129,7 +135,9 @@ impl Sites {
         place.now.blocks += 1;
         self.now.bytes += size_bytes;
         self.now.blocks += 1;
+        self.padding_bytes += padding_bytes(size_bytes);
         self.allocated(site, size_bytes, now);
+        self.snapshot(Moment::Changed, now);
         self.note_size(site, size_bytes)
     }
 
@@ -137,24 +145,40 @@ impl Sites {
     pub(crate) fn resized(&mut self, site: u32, (old, new): (u64, u64), now: u64) {
         if new < old {
             self.note_peak();
+            self.snapshot(Moment::Falling, now);
         }
         self.change(site);
         let place = &mut self.running[site as usize];
         place.now.bytes = place.now.bytes + new - old;
         place.sizes = Sizes::Different;
         self.now.bytes = self.now.bytes + new - old;
+        self.padding_bytes = self.padding_bytes + padding_bytes(new) - padding_bytes(old);
         self.allocated(site, new, now);
+        self.snapshot(Moment::Changed, now);
     }
 
     /// A block of a place is freed.
-    pub(crate) fn freed(&mut self, site: u32, size_bytes: u64) {
+    pub(crate) fn freed(&mut self, site: u32, size_bytes: u64, now: u64) {
         self.note_peak();
+        self.snapshot(Moment::Falling, now);
         self.change(site);
         let place = &mut self.running[site as usize];
         for amount in [&mut place.now, &mut self.now] {
             amount.bytes -= size_bytes;
             amount.blocks -= 1;
         }
+        self.padding_bytes -= padding_bytes(size_bytes);
+        self.snapshot(Moment::Changed, now);
+    }
+
+    /// Takes a snapshot, if any are wanted and one is due.
+    fn snapshot(&mut self, moment: Moment, now: u64) {
+        let Some(snapshots) = &mut self.snapshots else { return };
+        let running = &self.running;
+        snapshots.offer(moment, now, (self.now, self.padding_bytes), || {
+            let bytes = (0..).zip(running).map(|(number, place)| (number, place.now.bytes));
+            bytes.filter(|(_, bytes)| *bytes > 0).collect()
+        });
     }
 
     /// Adds what became of a block: the accesses to it and its life.

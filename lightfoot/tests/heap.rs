@@ -1,10 +1,11 @@
-//! `lightfoot heap` and `lightfoot valgrind --tool=dhat`: programs whose blocks and accesses are
-//! known, and Valgrind's own DHAT where it is installed.
+//! `lightfoot heap`, and DHAT and Massif of `lightfoot valgrind`: programs whose blocks and
+//! accesses are known, and Valgrind's own DHAT where it is installed.
 
 mod bench;
 
 use bench::{compile, json, lightfoot, Bench, BINARY};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -304,6 +305,91 @@ fn sums_are_those_of_dhat() {
         let ours = sums(&String::from_utf8_lossy(&ours.stderr), &["Total", "At "]);
         assert_eq!(ours, theirs, "{words:?}");
     }
+}
+
+/// A program whose heap grows and falls: 100 blocks of 1000 to 1099 bytes, which `fill` gets from
+/// `get`, and 50 of 8 bytes.
+const GROWS: &str = r#"
+#include <stdlib.h>
+__attribute__((noinline)) char *get(long n){
+    char *p = malloc(n);
+    for (long i = 0; i < n; i++) p[i] = i;
+    return p; }
+__attribute__((noinline)) void fill(char **p){ for (long i = 0; i < 100; i++) p[i] = get(1000 + i); *p[0] = 1; }
+char *all[100], *small[50];
+int main(void){ fill(all);
+    for (int i = 0; i < 50; i++) small[i] = malloc(8);
+    for (int i = 0; i < 100; i++) free(all[i]);
+    return 0; }
+"#;
+/// What its blocks of `get` have together.
+const FILLED_BYTES: u64 = 100 * 1000 + 99 * 100 / 2;
+
+/// A snapshot in a file of Massif: its fields, and the lines of its tree.
+type Snapshot<'a> = (BTreeMap<&'a str, &'a str>, Vec<&'a str>);
+
+/// The snapshots of a file of Massif.
+fn snapshots(text: &str) -> Vec<Snapshot<'_>> {
+    let mut all = Vec::new();
+    for part in text.split("#-----------\nsnapshot=").skip(1) {
+        let is_field = |line: &&str| line.contains('=') && !line.contains(": ");
+        let (fields, tree): (Vec<&str>, Vec<&str>) = part.lines().skip(2).partition(is_field);
+        all.push((fields.iter().filter_map(|line| line.split_once('=')).collect(), tree));
+    }
+    all
+}
+
+#[test]
+fn massif_shows_how_a_heap_grows_and_whose_it_is() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "grows", &["-O1", "-g"], GROWS) else { return };
+    let run = |options: &[&str]| {
+        let command = lightfoot().within(bench.path()).args(["valgrind", "--tool=massif", "-q"]);
+        command.args(options).args(["--massif-out-file=m"]).arg(&program).run().ends_with(0);
+        std::fs::read_to_string(bench.join("m")).unwrap()
+    };
+    let text = run(&["--heap-admin=0", "--max-snapshots=40"]);
+    let described = "desc: -q --heap-admin=0 --max-snapshots=40 --massif-out-file=m";
+    assert!(text.starts_with(&format!("{described}\ncmd: {}\n", program.display())), "{text}");
+    let all = snapshots(&text);
+    assert!((20..40).contains(&all.len()), "{}", all.len());
+    let number = |snapshot: &Snapshot<'_>, key: &str| snapshot.0[key].parse::<u64>().unwrap();
+    assert!(all.windows(2).all(|pair| number(&pair[0], "time") <= number(&pair[1], "time")));
+    let peaks: Vec<&Snapshot<'_>> = all.iter().filter(|one| one.0["heap_tree"] == "peak").collect();
+    assert_eq!(peaks.len(), 1, "{text}");
+    let most = FILLED_BYTES + 50 * 8;
+    assert_eq!(number(peaks[0], "mem_heap_B"), most);
+    let padding: u64 = (1000..1100u64).map(|size| size.next_multiple_of(16) - size).sum();
+    assert_eq!(number(peaks[0], "mem_heap_extra_B"), padding + 50 * 8);
+    let expected = [
+        (format!("n2: {most} (heap allocation functions)"), ""),
+        (format!(" n1: {FILLED_BYTES} 0x"), ": get (source.c:4)"),
+        (format!("  n1: {FILLED_BYTES} 0x"), ": fill (source.c:7)"),
+        (format!("   n0: {FILLED_BYTES} 0x"), ": main (source.c:9)"),
+        (" n0: 400 in 1 place, all below massif's threshold (1.00%)".to_owned(), ""),
+    ];
+    assert_eq!(peaks[0].1.len(), expected.len(), "{text}");
+    for (line, (start, end)) in peaks[0].1.iter().zip(&expected) {
+        assert!(line.starts_with(start) && line.ends_with(end), "{line}");
+    }
+    let text = run(&["--alloc-fn=get", "--depth=1", "--threshold=0"]);
+    let of_fill = format!(" n0: {FILLED_BYTES} 0x");
+    assert!(text.lines().any(|line| line.starts_with(&of_fill) && line.contains(": fill (")), "{text}");
+    assert!(!text.contains(": get (") && !text.contains("below massif's threshold"), "{text}");
+    match Command::new("ms_print").arg(bench.join("m")).output() {
+        Ok(output) => {
+            let page = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && page.contains("(peak)"), "{page}");
+        }
+        Err(_) => eprintln!("skipped: ms_print is not installed"),
+    }
+    let refused = |option: &str, sentence: &str| {
+        let words = ["valgrind", "--tool=massif", option, "true"];
+        lightfoot().within(bench.path()).args(words).run().ends_with(1).says(sentence);
+    };
+    refused("--stacks=yes", "stacks are not followed");
+    refused("--time-unit=ms", "time goes by instructions");
+    refused("--max-snapshots=5", "expected 10 to 1000");
 }
 
 /// The folder of Valgrind's libraries, and those that it has the program load.

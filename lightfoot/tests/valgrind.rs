@@ -363,6 +363,20 @@ fn annotators_read_the_files() {
             Err(_) => eprintln!("skipped: {annotator} is not installed"),
         }
     }
+    // Files of cachegrind can be added up, also those without caches.
+    let sum = bench.join("sum");
+    match Command::new("cg_merge").arg("-o").arg(&sum).args([bench.join("cg"), bench.join("cg")]).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            let totals = |path: &Path| {
+                let text = std::fs::read_to_string(path).unwrap();
+                let line = text.lines().find_map(|line| line.strip_prefix("summary: "));
+                line.unwrap().trim().parse::<u64>().unwrap()
+            };
+            assert_eq!(totals(&sum), 2 * totals(&bench.join("cg")));
+        }
+        Err(_) => eprintln!("skipped: cg_merge is not installed"),
+    }
 }
 
 #[test]
@@ -423,7 +437,7 @@ fn what_cannot_be_done_is_said_in_a_sentence() {
         ran.fails_with(status).says(sentence);
         assert!(ran.said().starts_with("valgrind: ") && ran.said().lines().count() == 1, "{}", ran.said());
     };
-    for tool in ["memcheck", "helgrind", "drd", "massif", "lackey", "exp-bbv", "nosuch"] {
+    for tool in ["memcheck", "helgrind", "drd", "lackey", "exp-bbv", "nosuch"] {
         refused(&[&format!("--tool={tool}"), "true"], 1, &format!("lightfoot is no {tool}"));
     }
     refused(&["true"], 1, "lightfoot is no memcheck");
@@ -468,6 +482,7 @@ fn command_lines_of_known_callers_run() {
         // rustc-perf
         "--tool=cachegrind --cache-sim=no --branch-sim=no --cachegrind-out-file=cgout --log-file=l".into(),
         "--tool=callgrind --cache-sim=no --branch-sim=no --instr-atstart=no --callgrind-out-file=clgout".into(),
+        "--tool=massif --heap-admin=0 --depth=15 --threshold=0.2 --massif-out-file=m --alloc-fn=__rdl_alloc".into(),
         // php-src, SQLite
         "--tool=callgrind --dump-instr=yes --callgrind-out-file=p -- ".into(),
         "--tool=cachegrind --cachegrind-out-file=s".into(),
@@ -516,7 +531,16 @@ fn another_valgrind_runs_what_this_one_is_not() {
     let fallback = format!("--fallback={}", other.display());
     let ran = lightfoot().args(["valgrind", &fallback, "--tool=memcheck", "-q", "x"]).run();
     ran.ends_with(0);
-    assert_eq!(ran.stdout, b"--tool=memcheck -q x\n");
+    assert_eq!(ran.stdout, b"--command-line-only=yes --tool=memcheck -q x\n");
+    // Callers that find it on PATH name the other one in a variable or a file, which may have more
+    // options; those that Valgrind does not know stay here.
+    bench.file(".valgrindrc", b"--leak-check=full --rep=once\n", 0o644);
+    let mut named = lightfoot().within(bench.path()).env("HOME", "/nonexistent");
+    named = named.env("VALGRIND_OPTS", format!("{fallback} --error-limit=no"));
+    let ran = named.args(["valgrind", "--tool=memcheck", "-q", "x", "--rep=y"]).run();
+    ran.ends_with(0);
+    let theirs = "--error-limit=no --leak-check=full --tool=memcheck -q x --rep=y\n";
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), format!("--command-line-only=yes {theirs}"));
     // Its own tools it runs itself.
     let ran = lightfoot().args(["valgrind", &fallback, "--tool=none", "-q", "echo", "here"]).run();
     assert_eq!((ran.ends_with(0).stdout.as_slice()), b"here\n");

@@ -94,8 +94,8 @@ pub enum Command {
     /// Search files for lines that match a pattern, with ripgrep's flags and output
     #[command(disable_help_flag = true)]
     Grep(Grep),
-    /// Count in the manner of callgrind, cachegrind and DHAT, with their options, requests and
-    /// files
+    /// Count in the manner of callgrind, cachegrind, DHAT and Massif, with their options, requests
+    /// and files
     #[command(disable_help_flag = true)]
     Valgrind(Valgrind),
     /// Build, query and inspect index files of sorted keys

@@ -238,10 +238,8 @@ struct Position {
 /// A file for `cg_annotate`, `cg_diff` and `cg_merge`.
 pub fn cachegrind(shape: &Shape, costs: &Costs, names: &Names) -> String {
     let [i1, d1, ll] = &shape.caches;
-    let mut out = String::new();
-    if !i1.is_empty() {
-        let _ = writeln!(out, "desc: I1 cache: {i1}\ndesc: D1 cache: {d1}\ndesc: LL cache: {ll}");
-    }
+    // Empty descriptions stand where no caches are simulated: cg_merge wants at least one.
+    let mut out = format!("desc: I1 cache: {i1}\ndesc: D1 cache: {d1}\ndesc: LL cache: {ll}\n");
     let _ = writeln!(out, "cmd: {}\nevents: {}", shape.command, event_names(&shape.events));
     // The format orders by file, and cannot tell functions of one name in one file apart.
     let mut lines: BTreeMap<(&str, &str, u32), Events> = BTreeMap::new();

@@ -6,23 +6,27 @@ use present::help::{CommandHelp, Entry, Operand, OperandKind, OptionGroup, Optio
 use std::fmt::Write;
 
 const ABOUT: &str =
-    "Count in the manner of callgrind, cachegrind and DHAT, with their options, requests and files";
+    "Count in the manner of callgrind, cachegrind, DHAT and Massif, with their options, requests and files";
 
 const DESCRIPTION: &[&str] = &[
-    "lightfoot valgrind takes the command lines of callgrind, cachegrind and DHAT, answers the client requests of the \
-     program, and writes their files and their log. A link to lightfoot of the name valgrind does the same, for \
+    "lightfoot valgrind takes the command lines of callgrind, cachegrind, DHAT and Massif, answers the client requests \
+     of the program, and writes their files and their log. A link to lightfoot of the name valgrind does the same, for \
      callers that find valgrind on PATH.",
     "docs/valgrind.md lists every option: which are obeyed, which change no number, which are refused.",
 ];
 
 const USAGE: &[&str] = &[
-    "lightfoot valgrind --tool=callgrind|cachegrind|dhat|none [OPTIONS] PROGRAM [ARGUMENTS]...",
+    "lightfoot valgrind --tool=callgrind|cachegrind|dhat|massif|none [OPTIONS] PROGRAM [ARGUMENTS]...",
     "lightfoot valgrind --install DIR",
 ];
 
 /// Names, values and meanings.
 const SHOWN: &[(&str, &str, &str)] = &[
-    ("tool", "NAME", "callgrind, cachegrind, dhat, or none, which runs the program and counts nothing"),
+    (
+        "tool",
+        "NAME",
+        "callgrind, cachegrind, dhat, massif, or none, which runs the program and counts nothing",
+    ),
     (
         "toggle-collect",
         "FUNCTION",
@@ -45,6 +49,8 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("cachegrind-out-file", "FILE", "Where cachegrind's file goes"),
     ("dhat-out-file", "FILE", "Where DHAT's file goes"),
     ("num-callers", "N", "Frames by which DHAT tells places apart, that of malloc included"),
+    ("massif-out-file", "FILE", "Where Massif's file goes"),
+    ("alloc-fn", "FUNCTION", "A function that allocates for others, which Massif's trees leave out"),
     ("log-file", "FILE", "Where the log goes, instead of to standard error"),
     ("dump-instr", "YES", "Write addresses of instructions"),
     ("dump-line", "YES", "Write source lines"),

@@ -1,12 +1,12 @@
-//! `lightfoot valgrind`: callgrind, cachegrind and DHAT for those who already call them.
+//! `lightfoot valgrind`: callgrind, cachegrind, DHAT and Massif for those who already call them.
 //!
 //! The command line, the names of files, the log and the exit status are Valgrind's; what counts is
 //! lightfoot's engine. The same happens where the executable is called `valgrind`. A run is
 //! divided by marks ([`requests`]), which costs no more than running it whole; when it has ended,
 //! its parts become files ([`files`]). **Leaves out** tools that find errors.
 
-mod dhat;
 mod files;
+mod heap;
 pub(super) mod help;
 mod log;
 mod names;
@@ -75,20 +75,17 @@ fn answered(words: &[OsString]) -> Result<u8> {
             return Ok(0);
         }
         Asked::Install(folder) => return install(&folder),
+        Asked::Other(path, configured) => return Err(fall_back(&path, words, &configured)),
         Asked::Run(all, program) => (all, program),
     };
-    let tool = match (all.known_tool(), &all.fallback) {
-        (Ok(tool), _) => tool,
-        (Err(_), Some(path)) => return Err(fall_back(path, words)),
-        (Err(why), None) => anyhow::bail!(why),
-    };
+    let tool = all.known_tool().map_err(anyhow::Error::msg)?;
     let Some((first, arguments)) = program.split_first() else {
         anyhow::bail!("no program specified");
     };
     check_folders(tool, &all)?;
     let command = Command { program: first.clone(), arguments: arguments.to_vec() };
     match tool {
-        Tool::Dhat => dhat::run(&all, &command),
+        Tool::Dhat | Tool::Massif => heap::run(tool, &all, &command),
         _ => run(tool, &all, &command),
     }
 }
@@ -107,10 +104,19 @@ fn install(folder: &OsStr) -> Result<u8> {
     Ok(0)
 }
 
-/// Becomes the real valgrind with all options but ours; returns why that is impossible.
-fn fall_back(path: &str, words: &[OsString]) -> anyhow::Error {
-    let ours = |word: &&OsString| !word.as_encoded_bytes().starts_with(b"--fallback=");
-    let error = std::process::Command::new(path).args(words.iter().filter(ours)).exec();
+/// Becomes the real valgrind with all options but ours; returns why that is impossible. Options of
+/// files and of the environment go with the others, because ours may stand among them.
+fn fall_back(path: &str, words: &[OsString], configured: &[String]) -> anyhow::Error {
+    let theirs = |word: &&OsStr| {
+        let name = word.as_encoded_bytes().split(|byte| *byte == b'=').next().unwrap_or_default();
+        !options::OURS.iter().any(|ours| ours.as_bytes() == name)
+    };
+    // What stands behind the program is the program's own.
+    let program = words.iter().position(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    let (own, rest) = words.split_at(program.unwrap_or(words.len()));
+    let options = configured.iter().map(OsStr::new).chain(own.iter().map(OsString::as_os_str)).filter(theirs);
+    let mut command = std::process::Command::new(path);
+    let error = command.arg("--command-line-only=yes").args(options).args(rest).exec();
     anyhow::Error::from(error).context(format!("cannot run {path}"))
 }
 
@@ -120,6 +126,7 @@ fn check_folders(tool: Tool, all: &Settings) -> Result<()> {
         Tool::Callgrind => all.callgrind_file.as_deref(),
         Tool::Cachegrind => all.cachegrind_file.as_deref(),
         Tool::Dhat => all.dhat_file.as_deref(),
+        Tool::Massif => all.massif_file.as_deref(),
         Tool::Nothing => None,
     };
     for name in [costs, all.log_file.as_deref()].into_iter().flatten() {
@@ -179,10 +186,10 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     let translations = translations();
     let threads = Threads::Together;
     let calls = match (tool, &recorded) {
-        (Tool::Cachegrind | Tool::Dhat | Tool::Nothing, _) => CallRecords::None,
         (Tool::Callgrind, _) if !all.calls => CallRecords::None,
         (Tool::Callgrind, Recorded::Counted) => CallRecords::Instructions,
         (Tool::Callgrind, Recorded::Simulated(_)) => CallRecords::References,
+        _ => CallRecords::None,
     };
     let (aslr, machine, running) = (Aslr::Off, all.machine, None);
     let options = Options { aslr, stream, children, translations, threads, calls, machine, running };

@@ -41,7 +41,8 @@ const NO_TRANSLATOR: &str = "a setting of Valgrind's translator";
 const NO_CONTEXTS: &str = "functions are not told apart by callers; totals are the same";
 const CYCLES: &str = "such caches are described by a machine: use lightfoot cache --machine";
 
-/// All options, as their manuals order them: of all tools, callgrind, cachegrind, DHAT, and ours.
+/// All options, as their manuals order them: of all tools, callgrind, cachegrind, DHAT, Massif, and
+/// ours.
 pub(super) const OPTIONS: &[Known] = &[
     obeyed("--tool", settings::tool),
     obeyed("--trace-children", |all, value| settings::yes_no(&mut all.trace_children, value)),
@@ -66,7 +67,7 @@ pub(super) const OPTIONS: &[Known] = &[
     obeyed("-q", settings::quiet),
     obeyed("--command-line-only", |all, value| settings::yes_no(&mut all.command_line_only, value)),
     same("--demangle", "names are demangled"),
-    obeyed("--num-callers", settings::callers),
+    obeyed("--num-callers", |all, value| settings::number(&mut all.callers, (1, 500), value)),
     same("--unw-stack-scan-thresh", NO_ERRORS),
     same("--unw-stack-scan-frames", NO_ERRORS),
     same("--error-limit", NO_ERRORS),
@@ -161,6 +162,23 @@ pub(super) const OPTIONS: &[Known] = &[
     // DHAT.
     obeyed("--dhat-out-file", |all, value| settings::text(&mut all.dhat_file, value)),
     obeyed("--mode", settings::mode),
+    // Massif.
+    obeyed("--massif-out-file", |all, value| settings::text(&mut all.massif_file, value)),
+    obeyed("--heap-admin", |all, value| settings::number(&mut all.snapshots.block_bytes, (0, 1024), value)),
+    obeyed("--depth", |all, value| settings::number(&mut all.massif.depth, (1, 200), value)),
+    obeyed("--alloc-fn", |all, value| settings::function(&mut all.massif.allocating, value)),
+    refused("--ignore-fn", "every block is followed"),
+    obeyed("--threshold", |all, value| settings::number(&mut all.massif.threshold_percent, (0, 100), value)),
+    obeyed("--peak-inaccuracy", |all, value| {
+        settings::number(&mut all.snapshots.peak_percent, (0, 100), value)
+    }),
+    obeyed("--detailed-freq", |all, value| {
+        settings::number(&mut all.snapshots.detailed_every, (1, 1000), value)
+    }),
+    obeyed("--max-snapshots", |all, value| settings::number(&mut all.snapshots.at_most, (10, 1000), value)),
+    obeyed("--time-unit", settings::time_unit),
+    refused("--stacks", "stacks are not followed"),
+    refused("--pages-as-heap", "pages that the program maps itself are not followed"),
     // Ours.
     obeyed("--rep", settings::rep),
     obeyed("--calls", |all, value| settings::yes_no(&mut all.calls, value)),
@@ -168,8 +186,12 @@ pub(super) const OPTIONS: &[Known] = &[
     obeyed("--virtual-cpu", settings::processor),
     obeyed("--repeatable", settings::repeatable),
     obeyed("--version-number", |all, value| settings::version(&mut all.version, value)),
-    obeyed("--fallback", |all, value| settings::text(&mut all.fallback, value)),
+    obeyed("--fallback", |_, value| settings::text(&mut None, value)),
 ];
+
+/// Options that Valgrind does not have.
+pub(super) const OURS: &[&str] =
+    &["--rep", "--calls", "--strict", "--virtual-cpu", "--repeatable", "--version-number", "--fallback"];
 
 /// The table as rows of a document.
 pub(super) fn table() -> String {

@@ -1,7 +1,7 @@
 //! Reads a command line in Valgrind's manner, with what files and the environment add to it.
 
 use super::options::{self, Effect};
-use super::settings::Settings;
+use super::settings::{Settings, Tool};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -16,9 +16,15 @@ pub(super) enum Asked {
     Options,
     /// Links to this executable in a folder.
     Install(OsString),
+    /// The valgrind at a path, because the tool is none of ours; with the options of files and of
+    /// the environment.
+    Other(String, Vec<String>),
     /// A run of a program, whose words may be none.
     Run(Box<Settings>, Vec<OsString>),
 }
+
+/// Words that are answered here, whatever the tool is.
+const HERE: [&str; 5] = ["--version", "-h", "--help", "--options", "--install"];
 
 /// Reads a command line, behind the options of configuration files and of `$VALGRIND_OPTS`.
 ///
@@ -30,12 +36,22 @@ pub(super) fn read(words: &[OsString]) -> Result<Asked, String> {
     let (own, rest) = words.split_at(options);
     let rest = rest.strip_prefix(&[OsString::from("--")][..]).unwrap_or(rest);
     let own: Vec<String> = own.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let mut settings = Settings::default();
-    if !own.iter().any(|word| word == "--command-line-only=yes") {
-        for word in configured() {
-            apply(&mut settings, &word)?;
+    let is_alone = own.iter().any(|word| word == "--command-line-only=yes");
+    let configured = if is_alone { Vec::new() } else { configured() };
+    let last = |name: &str| configured.iter().chain(&own).rev().find_map(|word| word.strip_prefix(name));
+    let tool = last("--tool=").unwrap_or("memcheck");
+    // The options of another valgrind are its own, so it is found before any of them is read.
+    if let (None, Some(path)) = (Tool::named(tool), last("--fallback=")) {
+        if !path.is_empty() && !own.iter().any(|word| HERE.contains(&word.as_str())) {
+            return Ok(Asked::Other(path.to_owned(), configured));
         }
     }
+    let mut settings = Settings::default();
+    for word in &configured {
+        apply(&mut settings, tool, word)?;
+    }
+    let described = own.iter().filter(|word| !word.starts_with("--tool="));
+    settings.massif.described = described.map(String::as_str).collect::<Vec<_>>().join(" ");
     for (index, word) in own.iter().enumerate() {
         match word.as_str() {
             "--version" => return Ok(Asked::Version(settings.version)),
@@ -47,14 +63,25 @@ pub(super) fn read(words: &[OsString]) -> Result<Asked, String> {
                     String::from("--install needs the folder in which the link is to be made")
                 });
             }
-            word => apply(&mut settings, word)?,
+            word => apply(&mut settings, tool, word)?,
         }
     }
     Ok(Asked::Run(Box::new(settings), rest.to_vec()))
 }
 
-fn apply(all: &mut Settings, word: &str) -> Result<(), String> {
+/// Obeys an option. One that begins with the name of a tool (`--memcheck:leak-check=yes`) is for
+/// that tool alone.
+fn apply(all: &mut Settings, tool: &str, word: &str) -> Result<(), String> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
+    let own_name;
+    let name = match name.split_once(':') {
+        Some((owner, _)) if owner.strip_prefix("--") != Some(tool) => return Ok(()),
+        Some((_, behind)) => {
+            own_name = format!("--{behind}");
+            own_name.as_str()
+        }
+        None => name,
+    };
     let Some(known) = options::find(name) else {
         let nearest = options::nearest(name).map(|near| format!("; did you mean {near}?"));
         return Err(format!("Unknown option: {word}{}", nearest.unwrap_or_default()));
@@ -111,6 +138,9 @@ mod tests {
         let refused = read(&["--collect-bus=yes"]).unwrap_err();
         assert!(refused.contains("--collect-bus=yes is not possible here"), "{refused}");
         assert!(read(&["--collect-bus=no", "x"]).is_ok());
+        assert!(read(&["--tool=none", "--memcheck:leak-check=yes", "x"]).is_ok(), "another tool's option");
+        let own = read(&["--tool=none", "--none:leak-check=yes", "x"]).unwrap_err();
+        assert!(own.starts_with("Unknown option: --none:leak-check=yes"), "{own}");
         for wrong in ["--D1=1", "--D1=32768,8", "--D1=32768,0,64", "--D1=32768,8,65", "--cache-sim=maybe"] {
             assert!(read(&[wrong, "x"]).unwrap_err().contains(wrong));
         }
@@ -124,6 +154,8 @@ mod tests {
         };
         assert!(!simulates(&["x"]) && simulates(&["--cache-sim=yes", "x"]));
         assert!(simulates(&["--D1=32768,8,64", "x"]));
+        assert!(simulates(&["--tool=callgrind", "--callgrind:cache-sim=yes", "x"]));
+        assert!(!simulates(&["--tool=callgrind", "--cachegrind:cache-sim=yes", "x"]));
         assert!(!simulates(&["--D1=32768,8,64", "--cache-sim=no", "x"]));
     }
 }

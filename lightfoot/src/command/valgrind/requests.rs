@@ -219,6 +219,7 @@ impl Requests {
             Tool::Callgrind => b"callgrind\0",
             Tool::Cachegrind => b"cachegrind\0",
             Tool::Dhat => b"dhat\0",
+            Tool::Massif => b"massif\0",
             Tool::Nothing => b"none\0",
         };
         let room = (words[2] as usize).min(name.len());

@@ -1,6 +1,8 @@
 //! What a command line in Valgrind's manner asks for.
 
 use crate::cli::Rep;
+use crate::report::heap::MassifShape;
+use heap::SnapshotPlan;
 use instrument::virtual_machine::{Processor, Repeats, VirtualMachine};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -17,6 +19,8 @@ pub(super) enum Tool {
     Cachegrind,
     /// Heap blocks by the place that allocated them.
     Dhat,
+    /// Heap blocks at moments of the run, by the place that allocated them.
+    Massif,
     /// The program and nothing else.
     Nothing,
 }
@@ -33,6 +37,11 @@ pub(super) struct Settings {
     pub(super) callgrind_file: Option<String>,
     pub(super) cachegrind_file: Option<String>,
     pub(super) dhat_file: Option<String>,
+    pub(super) massif_file: Option<String>,
+    /// When Massif looks at the heap.
+    pub(super) snapshots: SnapshotPlan,
+    /// What Massif's file shows.
+    pub(super) massif: MassifShape,
     /// Frames of a stack, that of the allocating function included.
     pub(super) callers: usize,
     pub(super) lines: bool,
@@ -57,7 +66,6 @@ pub(super) struct Settings {
     /// The machine that the program is shown.
     pub(super) machine: VirtualMachine,
     pub(super) version: String,
-    pub(super) fallback: Option<String>,
 }
 
 impl Default for Settings {
@@ -72,6 +80,14 @@ impl Default for Settings {
             callgrind_file: None,
             cachegrind_file: None,
             dhat_file: None,
+            massif_file: None,
+            snapshots: SnapshotPlan { at_most: 100, detailed_every: 10, peak_percent: 1.0, block_bytes: 8 },
+            massif: MassifShape {
+                described: String::new(),
+                depth: 30,
+                threshold_percent: 1.0,
+                allocating: Vec::new(),
+            },
             callers: 12,
             lines: true,
             addresses: false,
@@ -91,7 +107,20 @@ impl Default for Settings {
             strict: false,
             machine: VirtualMachine::default(),
             version: VERSION.into(),
-            fallback: None,
+        }
+    }
+}
+
+impl Tool {
+    /// The tool of this name, if it is one of ours.
+    pub(super) fn named(name: &str) -> Option<Tool> {
+        match name {
+            "callgrind" => Some(Tool::Callgrind),
+            "cachegrind" => Some(Tool::Cachegrind),
+            "dhat" => Some(Tool::Dhat),
+            "massif" => Some(Tool::Massif),
+            "none" => Some(Tool::Nothing),
+            _ => None,
         }
     }
 }
@@ -99,16 +128,13 @@ impl Default for Settings {
 impl Settings {
     /// The tool; an error says which ones there are.
     pub(super) fn known_tool(&self) -> Result<Tool, String> {
-        match self.tool.as_str() {
-            "callgrind" => Ok(Tool::Callgrind),
-            "cachegrind" => Ok(Tool::Cachegrind),
-            "dhat" => Ok(Tool::Dhat),
-            "none" => Ok(Tool::Nothing),
-            other => Err(format!(
-                "lightfoot is no {other}: it is callgrind, cachegrind, dhat and none; name the real valgrind with \
-                 --fallback=PATH for other tools"
-            )),
-        }
+        Tool::named(&self.tool).ok_or_else(|| {
+            format!(
+                "lightfoot is no {}: it is callgrind, cachegrind, dhat, massif and none; name the real valgrind with \
+                 --fallback=PATH for other tools, also in $VALGRIND_OPTS",
+                self.tool
+            )
+        })
     }
 
     /// Whether the tool simulates caches.
@@ -195,11 +221,22 @@ pub(super) fn rep(all: &mut Settings, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads the number of frames of a stack.
-pub(super) fn callers(all: &mut Settings, value: &str) -> Result<(), String> {
-    let number = value.parse().ok().filter(|number| (1..=500).contains(number));
-    all.callers = number.ok_or("expected 1 to 500")?;
+/// Reads a number from `least` to `most`.
+pub(super) fn number<N>(to: &mut N, (least, most): (u16, u16), value: &str) -> Result<(), String>
+where
+    N: std::str::FromStr + PartialOrd + From<u16>,
+{
+    let within = |number: &N| *number >= N::from(least) && *number <= N::from(most);
+    *to = value.parse().ok().filter(within).ok_or_else(|| format!("expected {least} to {most}"))?;
     Ok(())
+}
+
+/// Reads what Massif counts time by.
+pub(super) fn time_unit(_all: &mut Settings, value: &str) -> Result<(), String> {
+    match value {
+        "i" => Ok(()),
+        _ => Err("expected i: time goes by instructions".into()),
+    }
 }
 
 /// Reads what DHAT follows.

@@ -1,7 +1,7 @@
 //! A heap in the format of DHAT's viewer, version 2. Source: the manual of DHAT, and its viewer,
 //! which names the fields that it needs.
 
-use super::{base, HeapFrame, HeapReport, SiteRow};
+use super::{HeapReport, SiteRow};
 use serde_json::{json, Value};
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ impl HeapReport {
         let mut table = vec!["[root]".to_owned()];
         let mut known = HashMap::new();
         let mut number = |frame: usize| {
-            let text = text(&self.frames[frame]);
+            let text = self.frames[frame].of_valgrind();
             *known.entry(text).or_insert_with_key(|text| {
                 table.push(text.clone());
                 table.len() - 1
@@ -79,18 +79,9 @@ fn run_lengths(counts: &[u32]) -> Vec<i64> {
     out
 }
 
-/// A frame in the form that readers of Valgrind's files expect.
-fn text(frame: &HeapFrame) -> String {
-    let place = match (&frame.file, frame.line) {
-        (Some(file), Some(line)) => format!("{}:{line}", base(file)),
-        _ => format!("in {}", frame.library),
-    };
-    format!("0x{:X}: {} ({place})", frame.address, frame.function)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::tests::report;
+    use super::super::{tests::report, HeapFrame};
     use super::*;
 
     #[test]
@@ -121,6 +112,6 @@ mod tests {
     #[test]
     fn code_without_source_names_its_file() {
         let frame = HeapFrame { file: None, line: None, ..report().frames[0].clone() };
-        assert_eq!(text(&frame), "0x1005: build (in /bin/a)");
+        assert_eq!(frame.of_valgrind(), "0x1005: build (in /bin/a)");
     }
 }

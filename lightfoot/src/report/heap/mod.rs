@@ -4,9 +4,12 @@
 
 mod csv;
 mod dhat;
+mod massif;
 mod text;
 
-use heap::{Amount, HeapProfile};
+pub use massif::MassifShape;
+
+use heap::{Amount, HeapProfile, Snapshot};
 use serde_json::{json, Value};
 use std::path::Path;
 use symbol::{demangle, Symbolizer};
@@ -39,6 +42,8 @@ pub struct HeapReport {
     pub sites: Vec<SiteRow>,
     /// The frames of their stacks.
     pub frames: Vec<HeapFrame>,
+    /// The heap at some moments, if they were asked for.
+    pub snapshots: Vec<Snapshot>,
     /// Sentences that the user should see.
     pub warnings: Vec<String>,
 }
@@ -165,8 +170,8 @@ impl HeapReport {
             sites.push(row);
         }
         let (instructions, peak_at) = (heap.instructions, heap.peak_at);
-        let total = SiteRow::of(&heap.all);
-        HeapReport { ran, instructions, peak_at, total, sites, frames, warnings }
+        let (total, snapshots) = (SiteRow::of(&heap.all), heap.snapshots.clone());
+        HeapReport { ran, instructions, peak_at, total, sites, frames, snapshots, warnings }
     }
 
     /// Sorts the places by a column, the largest first.
@@ -243,6 +248,15 @@ fn above_start(stack: &mut Vec<usize>, frames: &[HeapFrame]) {
 }
 
 impl HeapFrame {
+    /// The frame in the form that readers of Valgrind's files expect.
+    fn of_valgrind(&self) -> String {
+        let place = match (&self.file, self.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", base(file)),
+            _ => format!("in {}", self.library),
+        };
+        format!("0x{:X}: {} ({place})", self.address, self.function)
+    }
+
     /// The function, with its place in the source or the name of its file.
     fn named(&self) -> String {
         let library = || Path::new(&self.library).file_name().unwrap_or_default().to_string_lossy();
@@ -294,6 +308,7 @@ pub(crate) mod tests {
             total: SiteRow { stack: Vec::new(), accesses: Vec::new(), ..row.clone() },
             sites: vec![row],
             frames: vec![frame("build", 5), frame("main", 9)],
+            snapshots: Vec::new(),
             warnings: Vec::new(),
         }
     }

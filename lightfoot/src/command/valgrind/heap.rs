@@ -1,7 +1,7 @@
-//! DHAT: the heap of a program in its file and its log.
+//! DHAT and Massif: the heap of a program in their files, and DHAT's sums in the log.
 //!
 //! **Leaves out** programs that the program starts, copies (`--mode=copy`) and events of a
-//! program's own (`--mode=ad-hoc`).
+//! program's own (`--mode=ad-hoc`); stacks and pages of Massif.
 
 use super::names::expanded;
 use super::requests::Requests;
@@ -15,34 +15,43 @@ use anyhow::Result;
 use instrument::{Command, Options};
 use present::number::grouped;
 
-/// Runs a program under DHAT, and returns the exit status.
+/// Runs a program under DHAT or Massif, and returns the exit status.
 ///
 /// # Errors
 /// When the program cannot be run, or a file cannot be written.
-pub(super) fn run(all: &Settings, command: &Command) -> Result<u8> {
+pub(super) fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     let options = Options { machine: all.machine, ..Options::default() };
-    // The allocating function is a frame of Valgrind's, and none of ours.
-    let mut tool = HeapTool::new(all.callers.saturating_sub(1).max(1));
-    let requests = Requests::new(Tool::Dhat, all);
-    let (outcome, _) = engine::run_marked_tool(command, &options, &mut tool, requests)?;
-    let mut report = heap::report(command, &outcome, tool);
+    let massif = &all.massif;
+    let mut follower = match tool {
+        // Functions that allocate for others take frames, too.
+        Tool::Massif => HeapTool::new(massif.depth + massif.allocating.len()).with_snapshots(all.snapshots),
+        // The allocating function is a frame of Valgrind's, and none of ours.
+        _ => HeapTool::new(all.callers.saturating_sub(1).max(1)),
+    };
+    let requests = Requests::new(tool, all);
+    let (outcome, _) = engine::run_marked_tool(command, &options, &mut follower, requests)?;
+    let mut report = heap::report(command, &outcome, follower);
     if all.trace_children {
-        let why = "programs that it starts run without being followed: run them under DHAT themselves";
+        let why = "programs that it starts run without being followed: run them under this tool themselves";
         report.warnings.push(why.to_owned());
     }
-    let named = all.dhat_file.as_deref().unwrap_or("dhat.out.%p");
+    let (named, otherwise, text, more) = match tool {
+        Tool::Massif => (&all.massif_file, "massif.out.%p", report.massif(massif), Vec::new()),
+        _ => (&all.dhat_file, "dhat.out.%p", report.dhat(), totals(&report)),
+    };
+    let named = named.as_deref().unwrap_or(otherwise);
     let name = expanded(named, report.ran.pid, 1).map_err(anyhow::Error::msg)?;
-    files::put(&name, &report.dhat())?;
+    files::put(&name, &text)?;
     let entry = log::Entry {
         pid: report.ran.pid,
         parent: std::process::id(),
         command: &one_line(&report.ran.command.join(" ")),
         warnings: &report.warnings,
         counted: None,
-        more: totals(&report),
+        more,
         number: 1,
     };
-    log::write(&entry, (Tool::Dhat, all))?;
+    log::write(&entry, (tool, all))?;
     Ok(end_as(outcome.exit))
 }
 
