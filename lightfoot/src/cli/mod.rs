@@ -11,6 +11,7 @@ mod heap;
 pub mod help;
 mod libraries;
 mod machine_options;
+mod merge;
 mod objects;
 mod refusal;
 mod running;
@@ -26,6 +27,7 @@ pub use libraries::{
     Lookups, Matches, Study, Tile, TileLoop,
 };
 pub use machine_options::MachineOptions;
+pub use merge::{Merge, MergeFormat, Statistic};
 pub use objects::ObjectOptions;
 pub use refusal::refusal;
 pub use running::RunningProgram;
@@ -70,6 +72,8 @@ pub enum Command {
     BenchWorker(BenchWorker),
     /// Compare two reports of `count` or `cache` by function or line
     Diff(Diff),
+    /// Merge reports of several runs into one: sum, mean and spread of every number
+    Merge(Merge),
     /// Write one file that runs a program instrumented by itself
     Instrument(Instrument),
     /// Make a crate with a tool of your own, ready to run
@@ -557,6 +561,9 @@ pub enum Shape {
     /// A profile for pprof and what reads its format, by calling context; takes about five times
     /// as long
     Pprof,
+    /// OpenTelemetry profiles (protocol buffers, v1development of 1.11.0), by calling context;
+    /// takes about five times as long
+    Otlp,
     /// A flame graph (SVG) by the column that sorts the report; takes about five times as long
     Flamegraph,
     /// One page that opens offline: time, functions, source, call tree; takes about five times as
@@ -582,7 +589,7 @@ impl Shape {
 
     /// Whether it shows calling contexts and nothing else.
     pub fn is_of_contexts(self) -> bool {
-        matches!(self, Shape::Firefox | Shape::Speedscope | Shape::Pprof | Shape::Flamegraph)
+        matches!(self, Shape::Firefox | Shape::Speedscope | Shape::Pprof | Shape::Otlp | Shape::Flamegraph)
     }
 }
 

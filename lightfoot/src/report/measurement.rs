@@ -1,5 +1,6 @@
 //! The report of a measurement as plain data: the fields of its JSON.
 
+use present::order::SortRows;
 use super::attached::Attached;
 use super::curve::Curve;
 use super::cycles::Cycles;
@@ -238,7 +239,7 @@ impl Report {
         let mut tables = [&mut self.functions, &mut self.libraries, &mut self.opcodes].map(std::mem::take);
         let mut rows = self.rows.take();
         for rows in tables.iter_mut().chain(&mut rows) {
-            rows.sort_by(|a, b| {
+            rows.sort_rows(|a, b| {
                 let order = self.weight_of(b).cmp(&self.weight_of(a));
                 order.then_with(|| a.identity().cmp(&b.identity()))
             });

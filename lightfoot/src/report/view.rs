@@ -1,7 +1,7 @@
 //! Formats of a report, and the number of rows that each shows.
 
 use super::measurement::Report;
-use super::{cachegrind, callgrind, csv, firefox, flame, html, pprof, speedscope, text};
+use super::{cachegrind, callgrind, csv, firefox, flame, html, objects, otlp, pprof, speedscope, text};
 use crate::cli::{By, Shape};
 
 /// How a report is shown.
@@ -30,8 +30,12 @@ impl View<'_> {
             Shape::Firefox => firefox::show(report, report.detail()),
             Shape::Speedscope => speedscope::show(report, report.detail()),
             Shape::Flamegraph => flame::show(report, report.detail()),
+            Shape::Otlp => return Ok(otlp::show(report, report.detail())),
             Shape::Pprof => return Ok(pprof::show(report, report.detail())),
-            Shape::Html => html::show(report, report.detail())?,
+            Shape::Html => match &report.objects {
+                Some(objects) => objects::page(report, objects, self.by, rows_shown(self.top, 200)),
+                None => html::show(report, report.detail())?,
+            },
             Shape::Callgrind => callgrind::show(report, report.detail()),
             Shape::Json => {
                 let rows = rows_shown(self.top, usize::MAX);

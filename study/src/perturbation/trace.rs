@@ -4,6 +4,7 @@
 //! every sample, and the same ones on both sides of a comparison. Nothing here is random: repeats
 //! of a run are equal up to the few instructions with which a program prints the time.
 
+use present::order::SortRows;
 use super::subject::Bench;
 use crate::layout::{fix_environment, paddings};
 use anyhow::{bail, Context, Result};
@@ -129,7 +130,7 @@ pub(super) fn traces(runs: &[Run<'_>]) -> Result<Vec<Trace>> {
         let own = work();
         others.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).chain(own).collect()
     });
-    done.sort_by_key(|(index, _)| *index);
+    done.sort_rows_by_key(|(index, _)| *index);
     if done.len() < runs.len() {
         bail!("{} of {} runs were not made", runs.len() - done.len(), runs.len());
     }

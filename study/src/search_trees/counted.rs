@@ -9,6 +9,7 @@
 //! the block size is a parameter of the cache and of the structure alike. Instructions are those of
 //! the processor at hand, not of an Alpha.
 
+use present::order::SortRows;
 use super::lookup::{EMPTY, TRIALS};
 use super::simulated::SIMULATED;
 use crate::layout::{fix_environment, paddings, Spread};
@@ -99,7 +100,7 @@ pub(super) fn measure(setting: &Setting, folder: &Path) -> Result<Vec<Counted>> 
     for part in parts {
         all.extend(part.map_err(|_| anyhow!("a thread that counts lookups ended early"))??);
     }
-    all.sort_by_key(|(place, _)| *place);
+    all.sort_rows_by_key(|(place, _)| *place);
     let mut all = all.into_iter().map(|(_, trials)| trials);
     let empty = all.next().unwrap_or_default();
     let point = |(algorithm, own): (&search::paper::Algorithm, Vec<Trial>)| Counted {

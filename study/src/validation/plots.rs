@@ -1,5 +1,6 @@
 //! Traffic over the size: measured and simulated, with the sizes at which a layer condition ends.
 
+use present::order::SortRows;
 use super::findings::{Findings, Setting};
 use super::kernel::ELEMENT_BYTES;
 use super::points::{Point, LINK_NAMES, PRODUCT};
@@ -25,7 +26,7 @@ pub(super) fn plots(findings: &Findings) -> Result<Vec<(String, String)>> {
     let mut plots: Vec<(String, String)> = Vec::new();
     // The most points of a kernel first; of equals the later machine.
     tables.reverse();
-    tables.sort_by_key(|table| std::cmp::Reverse(table.len()));
+    tables.sort_rows_by_key(|table| std::cmp::Reverse(table.len()));
     for table in tables.iter().filter(|table| table.len() > 1) {
         let name = file_name(table[0]);
         if plots.iter().all(|(other, _)| *other != name) {

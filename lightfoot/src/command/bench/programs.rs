@@ -1,5 +1,6 @@
 //! The programs whose benchmarks are counted: those that cargo builds, or those that are given.
 
+use present::order::SortRows;
 use crate::cli::Bench;
 use anyhow::{Context, Result};
 use memchr::memmem;
@@ -108,7 +109,7 @@ fn build(options: &Bench) -> Result<Found> {
             Kind::Regions => found.skipped.push(program.name),
         }
     }
-    found.programs.sort_by(|a, b| (&a.package, &a.name).cmp(&(&b.package, &b.name)));
+    found.programs.sort_rows(|a, b| (&a.package, &a.name).cmp(&(&b.package, &b.name)));
     if found.programs.is_empty() {
         let others = match found.skipped.as_slice() {
             [] => String::from("there is no [[bench]] here"),

@@ -3,6 +3,7 @@
 //! A worker is a process of this executable that counts a part of a program's benchmarks. Which
 //! part a benchmark is in changes nothing about it, and the answer has the order of the programs.
 
+use present::order::SortRows;
 use super::programs::{Kind, Program};
 use super::results::{Answer, Counted, Row};
 use crate::cli::Bench;
@@ -137,7 +138,7 @@ impl Work {
             names.iter().zip(0..).map(|(name, place)| (&**name, place)).collect();
         let mut counted: Vec<&Counted> = answers.iter().flat_map(|answer| &answer.benchmarks).collect();
         // The regions of a program that lists nothing stay in the order in which they opened.
-        counted.sort_by_key(|one| order.get(&*one.name).copied().unwrap_or(usize::MAX));
+        counted.sort_rows_by_key(|one| order.get(&*one.name).copied().unwrap_or(usize::MAX));
         if counted.is_empty() && program.kind == Kind::Regions {
             bail!(
                 "{} passes no mark of a region: see docs/continuous-integration.md",

@@ -3,6 +3,7 @@
 //!
 //! The answer goes to standard output as JSON. What the program writes goes to standard error.
 
+use present::order::SortRows;
 use super::marker::{Benchmarks, Named};
 use super::results::{events, Answer, Counted};
 use crate::cli::{BenchWorker, Rep};
@@ -74,7 +75,7 @@ fn answer(
     }
     let seen: HashSet<u32> = parts.keys().map(|(image, _)| *image).collect();
     let mut parts: Vec<_> = parts.into_iter().collect();
-    parts.sort_by_key(|((image, name), _)| (*image, *name));
+    parts.sort_rows_by_key(|((image, name), _)| (*image, *name));
     let ends: HashMap<u32, Option<Exit>> = outcome.processes.iter().flat_map(ends).collect();
     let excerpts = Excerpts::new(&outcome.profile);
     let mut benchmarks = Vec::new();

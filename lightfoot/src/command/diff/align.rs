@@ -13,13 +13,13 @@ use similar::DiffOp;
 use std::collections::BTreeMap;
 
 /// Lines of a source that ran, by number, with their text if it is known.
-pub(super) type Lines = BTreeMap<u32, Option<String>>;
+pub(in crate::command) type Lines = BTreeMap<u32, Option<String>>;
 
 /// Numbers of one line before and after; `None` where it does not exist.
-pub(super) type Pair = (Option<u32>, Option<u32>);
+pub(in crate::command) type Pair = (Option<u32>, Option<u32>);
 
 /// Pairs the lines of a source, so that each stands in one pair.
-pub(super) fn aligned(before: &Lines, after: &Lines) -> Vec<Pair> {
+pub(in crate::command) fn aligned(before: &Lines, after: &Lines) -> Vec<Pair> {
     let texts = |lines: &Lines| lines.values().cloned().collect::<Option<Vec<String>>>();
     let (Some(old), Some(new)) = (texts(before), texts(after)) else { return by_number(before, after) };
     let numbers = |lines: &Lines| lines.keys().copied().collect::<Vec<u32>>();

@@ -1,5 +1,6 @@
 //! Names for sites and addresses of a program that has ended.
 
+use present::order::SortRows;
 use super::{Frame, Lying, PairRow, Place};
 use coherence::{HeapBlock, Pair};
 use instrument::Profile;
@@ -127,7 +128,7 @@ fn variables(profile: &Profile) -> Vec<Variable> {
             Some(Variable { address, size_bytes: named.size_bytes, name: named.name.clone() })
         }));
     }
-    all.sort_by_key(|variable| (variable.address, std::cmp::Reverse(variable.size_bytes)));
+    all.sort_rows_by_key(|variable| (variable.address, std::cmp::Reverse(variable.size_bytes)));
     let mut end = 0;
     all.retain(|variable| {
         let outside = variable.address >= end;

@@ -6,6 +6,7 @@ mod csv;
 mod dhat;
 mod text;
 
+use present::order::SortRows;
 use heap::{Amount, HeapProfile};
 use serde_json::{json, Value};
 use std::path::Path;
@@ -171,7 +172,7 @@ impl HeapReport {
 
     /// Sorts the places by a column, the largest first.
     pub fn sort_by(&mut self, key: impl Fn(&SiteRow) -> u64) {
-        self.sites.sort_by_key(|site| std::cmp::Reverse((key(site), site.bytes, site.blocks)));
+        self.sites.sort_rows_by_key(|site| std::cmp::Reverse((key(site), site.bytes, site.blocks)));
     }
 
     /// The report as JSON.

@@ -8,6 +8,7 @@
 
 mod outer;
 
+use present::order::SortRows;
 use super::findings::{Answer, Comparison, Curve, Findings, Kind, Point, Relation, L1_L2, L1_TLB};
 use super::trace::MACHINE;
 use crate::layout::Spread;
@@ -418,7 +419,7 @@ fn bump(findings: &Findings) -> Claim {
         return open(place, sentence, measured);
     };
     let mut order: Vec<usize> = (0..signals.software.len().min(signals.l2[1].len())).collect();
-    order.sort_by(|&a, &b| signals.l2[1][b].total_cmp(&signals.l2[1][a]));
+    order.sort_rows(|&a, &b| signals.l2[1][b].total_cmp(&signals.l2[1][a]));
     let mean = |records: &[usize]| {
         records.iter().map(|&record| signals.software[record]).sum::<f64>() / records.len().max(1) as f64
     };
