@@ -1,4 +1,4 @@
-//! Sorts rows with one compiled sort.
+//! Sorts rows with one compiled sort, and fills maps without any.
 //!
 //! **Why.** The standard library compiles its sort once for each type and comparison, 5 kB each
 //! time, and an executable that shows many tables has a hundred of them. **How.** Here the numbers
@@ -9,6 +9,7 @@
 //! there.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Sorting of rows that are about to be shown. All methods are stable: equal rows keep their order.
 pub trait SortRows<T> {
@@ -31,6 +32,21 @@ impl<T> SortRows<T> for [T] {
     fn sort_rows_by_key<K: Ord>(&mut self, mut key: impl FnMut(&T) -> K) {
         self.sort_rows(|one, other| key(one).cmp(&key(other)));
     }
+}
+
+/// A map of these pairs, of which the last with a key stays. Collecting would sort them first, by a
+/// sort of their own.
+pub fn map_of<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
+    let mut map = BTreeMap::new();
+    pairs.into_iter().for_each(|(key, value)| _ = map.insert(key, value));
+    map
+}
+
+/// A set of these values. Collecting would sort them first, by a sort of their own.
+pub fn set_of<T: Ord>(values: impl IntoIterator<Item = T>) -> BTreeSet<T> {
+    let mut set = BTreeSet::new();
+    values.into_iter().for_each(|value| _ = set.insert(value));
+    set
 }
 
 /// The numbers of `count` rows in their order.
@@ -85,6 +101,13 @@ mod tests {
                 assert_eq!(own, standard, "{count} rows of {keys} keys, backwards");
             }
         }
+    }
+
+    #[test]
+    fn maps_and_sets_are_those_that_are_collected() {
+        let rows = rows(200, 50);
+        assert_eq!(map_of(rows.clone()), rows.iter().copied().collect());
+        assert_eq!(set_of(rows.clone()), rows.into_iter().collect());
     }
 
     #[test]

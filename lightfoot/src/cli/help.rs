@@ -4,11 +4,11 @@
 //! `grep` parses its flags itself and provides its own table in this form. Hidden commands are left
 //! out.
 
-use present::order::SortRows;
 use super::Cli;
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches};
 use present::help::{Choice, CommandHelp, Entry, Operand, OperandKind, OptionGroup, OptionHelp};
+use present::order::SortRows;
 use present::terminal::{beside, ENVIRONMENT};
 use std::ffi::OsString;
 

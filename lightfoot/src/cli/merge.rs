@@ -1,6 +1,6 @@
 //! The options of `merge`.
 
-use super::Replaced;
+use super::value::{rows, Replaced};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -35,7 +35,7 @@ pub struct Merge {
     #[arg(long, value_enum, default_value_t = MergeFormat::Text)]
     pub format: MergeFormat,
     /// Rows to show of each table; 0 shows all [default: 20 in text, 200 in html, all elsewhere]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = super::rows)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
     pub top: Option<usize>,
 }
 

@@ -18,6 +18,7 @@ mod running;
 mod shape;
 mod show;
 mod traces;
+mod value;
 
 pub use bench::{Bench, BenchFormat, BenchWorker, Growth, Limit, EVENTS};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -39,6 +40,8 @@ use std::path::PathBuf;
 pub use traces::{
     Align, FailOn, Perturb, PerturbFormat, Plan, Trace, TraceCollector, TraceEngine, TraceFormat,
 };
+use value::rows;
+pub use value::Replaced;
 
 /// Measures how programs use the memory hierarchy without disturbing them.
 #[derive(Debug, Parser)]
@@ -259,24 +262,6 @@ pub struct Diff {
     pub top: Option<usize>,
 }
 
-/// A text, and what stands in its place elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replaced {
-    /// The text.
-    pub old: String,
-    /// What stands in its place.
-    pub new: String,
-}
-
-impl Replaced {
-    fn parse(text: &str) -> Result<Replaced, String> {
-        match text.split_once('=') {
-            Some((old, new)) if !old.is_empty() => Ok(Replaced { old: old.into(), new: new.into() }),
-            _ => Err(String::from("expected OLD=NEW")),
-        }
-    }
-}
-
 /// Keys of the rows of `diff`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DiffBy {
@@ -284,11 +269,6 @@ pub enum DiffBy {
     Function,
     /// A line of source
     Line,
-}
-
-/// A number of rows.
-fn rows(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| String::from("expected 0 or more"))
 }
 
 /// A number of layouts.

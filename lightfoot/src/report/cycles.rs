@@ -1,10 +1,10 @@
 //! Estimated cycles in a report: the estimate with its parts, and beside it the sum of declared
 //! costs.
 
-use present::order::SortRows;
 use crate::run::estimate::Estimate;
 use cycles::{Parts, KNOWN_ERROR_PERCENT, PART_NAMES};
 use present::number::percent;
+use present::order::SortRows;
 use serde::Serialize;
 
 /// Estimated cycles.

@@ -7,7 +7,6 @@
 //! a thousandth of any total. The page says what it omits. **Leaves out** anything that must be
 //! fetched, such as fonts and libraries.
 
-use present::order::SortRows;
 use super::curve::Point;
 use super::cycles::Branches;
 use super::detail::{Detail, Part};
@@ -15,6 +14,7 @@ use super::measurement::Report;
 use super::metric::{Kind, Metric, COUNT_METRICS};
 use crate::run::tally::Counts;
 use present::number::{grouped, rate, seconds};
+use present::order::{map_of, SortRows};
 use present::page::{text, Page as Document};
 use present::terminal::printable;
 use serde::Serialize;
@@ -292,7 +292,7 @@ impl<'a> Page<'a> {
     fn lines(&mut self) -> BTreeMap<u32, Vec<Line>> {
         // Lines at which code was inlined may have no costs of their own.
         let mut lines: BTreeMap<(u32, u32), Counts> =
-            self.detail.inlined.keys().map(|place| (*place, Counts::default())).collect();
+            map_of(self.detail.inlined.keys().map(|place| (*place, Counts::default())));
         for function in &self.detail.functions {
             for (place, counts) in &function.lines {
                 lines.entry(*place).or_default().add(counts);

@@ -1,6 +1,5 @@
 //! The report of a measurement as plain data: the fields of its JSON.
 
-use present::order::SortRows;
 use super::attached::Attached;
 use super::curve::Curve;
 use super::cycles::Cycles;
@@ -15,6 +14,7 @@ use super::source_text::SourceText;
 use crate::cli::{By, Rep};
 use crate::run::hierarchy::{Prefetched, Traffic};
 use crate::run::tally::{Counts, Tally};
+use present::order::SortRows;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use symbol::Symbolizer;

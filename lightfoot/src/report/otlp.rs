@@ -169,8 +169,12 @@ fn stacks(detail: &Detail, contexts: &[(u32, Counts)], dictionary: &mut Message)
 
 /// The libraries, and a location and a function for each function; all begin at 1.
 fn places(detail: &Detail, strings: &mut Strings, dictionary: &mut Message) {
-    let tables =
-        [field::DICTIONARY_MAPPINGS, field::DICTIONARY_LOCATIONS, field::DICTIONARY_FUNCTIONS, field::DICTIONARY_ATTRIBUTES];
+    let tables = [
+        field::DICTIONARY_MAPPINGS,
+        field::DICTIONARY_LOCATIONS,
+        field::DICTIONARY_FUNCTIONS,
+        field::DICTIONARY_ATTRIBUTES,
+    ];
     tables.into_iter().for_each(|table| dictionary.message(table, &Message::default()));
     // Some readers want identifiers at their full length.
     let mut link = Message::default();

@@ -1,7 +1,7 @@
 //! Rank correlation, order of pairs, and errors after one scale.
 
-use present::order::SortRows;
 use crate::race::median;
+use present::order::SortRows;
 
 /// Spearman's rank correlation: Pearson's of the ranks, where equal values share their mean rank.
 ///

@@ -7,8 +7,8 @@
 //! range. Where there are more than [`METRICS_MAX`], they are thinned out evenly. The metrics of a
 //! run with k counters are the first k, as in the paper, where each run adds one.
 
-use present::order::SortRows;
 use measure::trace::Trace;
+use present::order::SortRows;
 use serde::{Deserialize, Serialize};
 
 /// The most metrics of a run.

@@ -4,11 +4,11 @@
 //! every sample, and the same ones on both sides of a comparison. Nothing here is random: repeats
 //! of a run are equal up to the few instructions with which a program prints the time.
 
-use present::order::SortRows;
 use super::subject::Bench;
 use crate::layout::{fix_environment, paddings};
 use anyhow::{bail, Context, Result};
 use measure::trace::{decode, Trace};
+use present::order::SortRows;
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};

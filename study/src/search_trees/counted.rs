@@ -9,11 +9,11 @@
 //! the block size is a parameter of the cache and of the structure alike. Instructions are those of
 //! the processor at hand, not of an Alpha.
 
-use present::order::SortRows;
 use super::lookup::{EMPTY, TRIALS};
 use super::simulated::SIMULATED;
 use crate::layout::{fix_environment, paddings, Spread};
 use anyhow::{anyhow, Context, Result};
+use present::order::SortRows;
 use search::paper::ALGORITHMS;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

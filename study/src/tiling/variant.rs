@@ -1,9 +1,9 @@
 //! The machines that the loops are replayed on: the paper's, and those that differ in one point.
 
-use present::order::SortRows;
 use crate::tile::simulation::{slice, Loops};
 use crate::tile::POWERS;
 use anyhow::{Context, Result};
+use present::order::SortRows;
 use simulate::{Geometry, Levels, Prefetch};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;

@@ -1,6 +1,5 @@
 //! Every point by every model: the simulations, as steps of the journal.
 
-use present::order::SortRows;
 use super::kernel::Kernel;
 use super::points::{Moved, Point, LINKS, PRODUCT};
 use super::processor::{Model, Processor, CACHEGRIND, MODELS};
@@ -11,6 +10,7 @@ use super::streams::Streams;
 use crate::journal::Journal;
 use crate::options::Effort;
 use anyhow::{Context, Result};
+use present::order::SortRows;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;

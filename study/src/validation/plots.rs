@@ -1,6 +1,5 @@
 //! Traffic over the size: measured and simulated, with the sizes at which a layer condition ends.
 
-use present::order::SortRows;
 use super::findings::{Findings, Setting};
 use super::kernel::ELEMENT_BYTES;
 use super::points::{Point, LINK_NAMES, PRODUCT};
@@ -8,6 +7,7 @@ use super::processor::Processor;
 use super::stencil::Stencil;
 use anyhow::Result;
 use plot::curves::{curves, Curve, Curves};
+use present::order::SortRows;
 
 /// A plot for each kernel, on the machine and in the setting of which it has most points.
 pub(super) fn plots(findings: &Findings) -> Result<Vec<(String, String)>> {

@@ -1,10 +1,10 @@
 //! The programs whose benchmarks are counted: those that cargo builds, or those that are given.
 
-use present::order::SortRows;
 use crate::cli::Bench;
 use anyhow::{Context, Result};
 use memchr::memmem;
 use present::exit::{Failure, USAGE};
+use present::order::SortRows;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -3,11 +3,11 @@
 //! A worker is a process of this executable that counts a part of a program's benchmarks. Which
 //! part a benchmark is in changes nothing about it, and the answer has the order of the programs.
 
-use present::order::SortRows;
 use super::programs::{Kind, Program};
 use super::results::{Answer, Counted, Row};
 use crate::cli::Bench;
 use anyhow::{bail, Context, Result};
+use present::order::SortRows;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -3,7 +3,6 @@
 //!
 //! The answer goes to standard output as JSON. What the program writes goes to standard error.
 
-use present::order::SortRows;
 use super::marker::{Benchmarks, Named};
 use super::results::{events, Answer, Counted};
 use crate::cli::{BenchWorker, Rep};
@@ -18,6 +17,7 @@ use anyhow::{Context, Result};
 use event::Stream;
 use instrument::virtual_machine::{Processor, Repeats, VirtualMachine};
 use instrument::{Children, Command, Exit, Options, Outcome, Process};
+use present::order::SortRows;
 use simulate::{plan_levels, WriteBacks};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

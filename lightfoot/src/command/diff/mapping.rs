@@ -2,6 +2,7 @@
 //! that were renamed.
 
 use crate::cli::Replaced;
+use present::order::map_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A path, with the first mapping that fits: that of the path itself or of a folder above it.
@@ -22,7 +23,10 @@ pub(in crate::command) fn name(name: &str, mappings: &[Replaced]) -> String {
 /// For files that only one report has: which file of the second report each file of the first one
 /// is. It is the one with the same name and the most equal folders above it, if no other has as
 /// many.
-pub(in crate::command) fn moved<'a>(before: &BTreeSet<&'a str>, after: &BTreeSet<&'a str>) -> BTreeMap<&'a str, &'a str> {
+pub(in crate::command) fn moved<'a>(
+    before: &BTreeSet<&'a str>,
+    after: &BTreeSet<&'a str>,
+) -> BTreeMap<&'a str, &'a str> {
     let only = |own: &BTreeSet<&'a str>, other: &BTreeSet<&'a str>| own - other;
     let (old, new) = (only(before, after), only(after, before));
     let best = |path: &'a str, among: &BTreeSet<&'a str>| -> Option<&'a str> {
@@ -36,7 +40,7 @@ pub(in crate::command) fn moved<'a>(before: &BTreeSet<&'a str>, after: &BTreeSet
         let other = best(path, &new)?;
         (best(other, &old)? == *path).then_some((*path, other))
     });
-    pairs.collect()
+    map_of(pairs)
 }
 
 /// How many names two paths share, from the last one on.

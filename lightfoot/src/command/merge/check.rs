@@ -16,7 +16,9 @@ const SIMULATED: &[&str] = &["pages", "huge_pages", "predictor"];
 pub(super) fn of_one_machine(one: &Read, other: &Read) -> Result<()> {
     let differs = |part: &&&str| one.machine.get(**part) != other.machine.get(**part);
     let simulated = |part: &&&str| {
-        let of = |read: &Read| read.machine.get("simulation").and_then(|simulation| simulation.get(**part)).cloned();
+        let of = |read: &Read| {
+            read.machine.get("simulation").and_then(|simulation| simulation.get(**part)).cloned()
+        };
         // A merged report says nothing of it.
         of(one).zip(of(other)).is_some_and(|(one, other)| one != other)
     };

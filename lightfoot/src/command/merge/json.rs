@@ -103,12 +103,8 @@ impl Report {
     fn row(&self, row: &Merged) -> Value {
         let reports = self.sources.len();
         let mut fields = self.values(|column| row.spread(column, reports));
-        let texts = [
-            ("library", &row.library),
-            ("file", &row.file),
-            ("text", &row.text),
-            ("opcode", &row.opcode),
-        ];
+        let texts =
+            [("library", &row.library), ("file", &row.file), ("text", &row.text), ("opcode", &row.opcode)];
         for (field, text) in texts {
             if let Some(text) = text {
                 fields.insert(field.to_owned(), json!(text));

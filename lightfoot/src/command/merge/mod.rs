@@ -111,7 +111,7 @@ impl Report {
             functions: Vec::new(),
             libraries: Vec::new(),
             opcodes: Vec::new(),
-            by: last.by.clone(),
+            by: last.by.clone().filter(|_| last.rows.is_some()),
             rows: Vec::new(),
             warnings: Vec::new(),
         };
@@ -213,10 +213,8 @@ fn sorting(sort: Option<&str>, kind: Kind, columns: &[&'static Metric]) -> Resul
         (None, Kind::Count) => &["instructions"],
         (None, Kind::Cache) => &["l1i_misses", "l1d_load_misses", "l1d_store_misses"],
     };
-    let places: Vec<usize> = fields
-        .iter()
-        .filter_map(|field| columns.iter().position(|metric| metric.field == *field))
-        .collect();
+    let places: Vec<usize> =
+        fields.iter().filter_map(|field| columns.iter().position(|metric| metric.field == *field)).collect();
     match (places.is_empty(), sort) {
         (true, Some(column)) => Err(refused(format!("the reports have no column {column}"))),
         // A machine without first-level caches.

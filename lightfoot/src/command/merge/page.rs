@@ -22,12 +22,19 @@ impl Report {
     /// The page with the first `top` rows of each table.
     pub(super) fn page(&self, top: usize) -> String {
         let title = format!("lightfoot merge: {}", self.title());
-        let mut body = format!("<h1><small>lightfoot merge</small> {}</h1>\n<div class=\"tiles\">\n", text(&self.title()));
+        let mut body = format!(
+            "<h1><small>lightfoot merge</small> {}</h1>\n<div class=\"tiles\">\n",
+            text(&self.title())
+        );
         for column in &self.sorted_by {
             let spread = &self.totals[*column];
             let value = grouped(spread.value(self.statistic));
             let label = self.columns[*column].label;
-            let _ = writeln!(body, "<div class=\"tile\"><small>{label}</small><b>{value}</b>{}</div>", distance(spread));
+            let _ = writeln!(
+                body,
+                "<div class=\"tile\"><small>{label}</small><b>{value}</b>{}</div>",
+                distance(spread)
+            );
         }
         body += "</div>\n";
         for warning in &self.warnings {
@@ -74,7 +81,8 @@ impl Report {
         let mut out = format!("<section><h2>{label} {title}</h2><div class=\"scroll tall\"><table><thead><tr><th>share</th>{HEADINGS}<th class=\"wide\">reports</th><th class=\"name\">{title}</th></tr></thead><tbody>\n");
         for row in shown {
             let spread = self.sorting_spread(row);
-            let code = row.text.as_ref().map_or(String::new(), |code| format!("<br><small>{}</small>", text(code)));
+            let code =
+                row.text.as_ref().map_or(String::new(), |code| format!("<br><small>{}</small>", text(code)));
             let name = row.label();
             // The end of a path says most, and a narrow screen has room for little else.
             let place = match (&row.file, row.line) {
@@ -94,16 +102,25 @@ impl Report {
         }
         out += "</tbody></table></div>";
         if rows.len() > shown.len() {
-            let _ = write!(out, "<p class=\"faint\">{} more with --top 0</p>", grouped((rows.len() - shown.len()) as u64));
+            let _ = write!(
+                out,
+                "<p class=\"faint\">{} more with --top 0</p>",
+                grouped((rows.len() - shown.len()) as u64)
+            );
         }
         out + "</section>\n"
     }
 
     fn sources_section(&self) -> String {
-        let columns: String = self.sorted_by.iter().map(|column| format!("<th>{}</th>", self.columns[*column].label)).collect();
+        let columns: String =
+            self.sorted_by.iter().map(|column| format!("<th>{}</th>", self.columns[*column].label)).collect();
         let mut out = format!("<section><h2>Reports</h2><div class=\"scroll tall\"><table><thead><tr>{columns}<th class=\"wide\">time</th><th class=\"name\">report</th></tr></thead><tbody>\n");
         for source in &self.sources {
-            let numbers: String = self.sorted_by.iter().map(|column| format!("<td>{}</td>", grouped(source.totals[*column]))).collect();
+            let numbers: String = self
+                .sorted_by
+                .iter()
+                .map(|column| format!("<td>{}</td>", grouped(source.totals[*column])))
+                .collect();
             let time = source.wall_s.map_or("–".to_owned(), seconds);
             let _ = writeln!(
                 out,

@@ -9,7 +9,7 @@ use super::super::diff::align::{aligned, Lines};
 use super::super::diff::mapping;
 use super::super::diff::read::{Mapped, Row};
 use super::spread::Spread;
-use present::order::SortRows;
+use present::order::{map_of, set_of, SortRows};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What tells rows apart.
@@ -146,16 +146,17 @@ struct Moves {
 
 impl Moves {
     fn new(own: &BTreeMap<String, Lines>, base: &BTreeMap<String, Lines>) -> (Moves, Vec<String>) {
-        let names = |files: &BTreeMap<String, Lines>| files.keys().cloned().collect::<BTreeSet<String>>();
+        let names = |files: &BTreeMap<String, Lines>| -> BTreeSet<String> { set_of(files.keys().cloned()) };
         let (owns, bases) = (names(own), names(base));
-        let (owns, bases) = (owns.iter().map(String::as_str).collect(), bases.iter().map(String::as_str).collect());
+        let (owns, bases) =
+            (set_of(owns.iter().map(String::as_str)), set_of(bases.iter().map(String::as_str)));
         let renamed = mapping::moved(&owns, &bases);
         let mut files = BTreeMap::new();
         for (file, lines) in own {
             let there = renamed.get(file.as_str()).copied().unwrap_or(file);
             let Some(others) = base.get(there) else { continue };
             let pairs = aligned(lines, others).into_iter().filter_map(|(was, is)| Some((was?, is)));
-            files.insert(file.clone(), (there.to_owned(), pairs.collect()));
+            files.insert(file.clone(), (there.to_owned(), map_of(pairs)));
         }
         (Moves { files }, mapping::notes(&renamed))
     }
@@ -225,10 +226,8 @@ mod tests {
 
     #[test]
     fn functions_of_one_name_are_one_row() {
-        let reports = [
-            vec![row("f", None, 5), row("g", None, 1)],
-            vec![row("f", None, 7), row("f", None, 100)],
-        ];
+        let reports =
+            [vec![row("f", None, 5), row("g", None, 1)], vec![row("f", None, 7), row("f", None, 100)]];
         assert_eq!(
             merged(&reports),
             [("f [p]".to_owned(), 2, vec![5, 107]), ("g [p]".to_owned(), 1, vec![1, 0])]

@@ -72,7 +72,10 @@ mod tests {
         let spread = Spread::of(&[7, 1, 3, 5]);
         let deviation = (20.0f64 / 3.0).sqrt();
         assert_eq!(spread, Spread { sum: 16, mean: 4.0, deviation, median: 3, least: 1, most: 7 });
-        assert_eq!([Statistic::Sum, Statistic::Mean, Statistic::Median].map(|of| spread.value(of)), [16, 4, 3]);
+        assert_eq!(
+            [Statistic::Sum, Statistic::Mean, Statistic::Median].map(|of| spread.value(of)),
+            [16, 4, 3]
+        );
         assert_eq!(spread.percent(), Some(150.0));
         assert_eq!(Spread::of(&[0, 0]).percent(), None);
         assert_eq!(Spread::of(&[u64::MAX, 1]).sum, u64::MAX);

@@ -110,11 +110,8 @@ impl Report {
     pub(super) fn title(&self) -> String {
         let reports = self.sources.len();
         let kind = if self.kind == Kind::Cache { "cache" } else { "count" };
-        let mut programs: Vec<&str> = self
-            .sources
-            .iter()
-            .filter_map(|source| source.command.first()?.rsplit('/').next())
-            .collect();
+        let mut programs: Vec<&str> =
+            self.sources.iter().filter_map(|source| source.command.first()?.rsplit('/').next()).collect();
         programs.sort_unstable();
         programs.dedup();
         let of = match programs.as_slice() {
@@ -123,7 +120,11 @@ impl Report {
         };
         let region = self.region.iter().map(|region| format!(", region {}", printable(region)));
         let plural = if reports == 1 { "" } else { "s" };
-        format!("{} of {reports} report{plural} of {kind}, {of}{}", self.statistic_name(), region.collect::<String>())
+        format!(
+            "{} of {reports} report{plural} of {kind}, {of}{}",
+            self.statistic_name(),
+            region.collect::<String>()
+        )
     }
 
     pub(super) fn statistic_name(&self) -> &'static str {

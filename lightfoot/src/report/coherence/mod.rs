@@ -9,10 +9,10 @@ mod json;
 mod naming;
 mod text;
 
-use present::order::SortRows;
 use coherence::{CoherenceProfile, Counts, LineCounts, Pair, Touched};
 use instrument::Profile;
 use naming::Namer;
+use present::order::SortRows;
 use std::collections::BTreeMap;
 
 /// The program, its end, and how it was simulated.

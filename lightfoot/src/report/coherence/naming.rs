@@ -1,9 +1,9 @@
 //! Names for sites and addresses of a program that has ended.
 
-use present::order::SortRows;
 use super::{Frame, Lying, PairRow, Place};
 use coherence::{HeapBlock, Pair};
 use instrument::Profile;
+use present::order::{set_of, SortRows};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use symbol::{demangle, Kind, Listing, Symbolizer};
@@ -80,7 +80,7 @@ impl<'a> Namer<'a> {
     /// What lies at some addresses, given the blocks of the heap there.
     pub(super) fn objects(&mut self, range: Range<u64>, blocks: &[HeapBlock]) -> Vec<Lying> {
         if !blocks.is_empty() {
-            let named = blocks.iter().map(|block| self.block(block)).collect::<BTreeSet<_>>();
+            let named = set_of(blocks.iter().map(|block| self.block(block)));
             return named.into_iter().collect();
         }
         let variables = self.variables(&range);

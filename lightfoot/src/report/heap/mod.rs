@@ -6,8 +6,8 @@ mod csv;
 mod dhat;
 mod text;
 
-use present::order::SortRows;
 use heap::{Amount, HeapProfile};
+use present::order::SortRows;
 use serde_json::{json, Value};
 use std::path::Path;
 use symbol::{demangle, Symbolizer};

@@ -8,8 +8,6 @@ use super::text::FRAMES;
 use super::types::{FieldRow, Line, ProposalRow, Together, TypeRow};
 use super::{ObjectRow, Objects, UsesRow};
 use crate::cli::By;
-use crate::report::html::head;
-use crate::report::Report;
 use crate::run::tally::Misses;
 use present::number::{brief, grouped, percent};
 use present::page::{text, Page};
@@ -25,26 +23,31 @@ const STYLE: &str = "td.part { text-align: left; } .badge { border-radius: 4px; 
      .badge.hot { color: var(--c1); border-color: var(--c1); } tr.hole td, tr.unused td { color: var(--faint); } tr.begins td { border-top: 2px solid var(--ink); } \
      svg.share { width: 5rem; height: .7rem; display: inline-block; } .share rect { fill: var(--c1); }\n";
 
-/// The page with the first `rows` rows of each table.
-pub fn show(report: &Report, objects: &Objects, by: &[By], rows: usize) -> String {
-    let title = format!("lightfoot: {}", report.command.join(" "));
-    let mut body = head(report);
-    body += picture::DEFINITIONS;
-    match (objects.page.and_then(|at| objects.types.get(at)), by) {
-        (Some(row), _) => body += &section(row),
-        (None, [By::Type]) => {
-            body += &lines("Types", &objects.lines_by_type(), rows);
-            body += &sections(objects);
-        }
-        (None, [By::Field]) => {
-            body += &lines("Fields", &objects.lines_by_field(), rows);
-            body += &sections(objects);
-        }
-        _ => body += &by_object(objects, rows),
+/// What a page begins with: its title, and what stands on top.
+#[derive(Clone, Copy, Debug)]
+pub struct Top<'a> {
+    /// The title, as plain text.
+    pub title: &'a str,
+    /// Program, machine, totals and warnings, as HTML.
+    pub head: &'a str,
+}
+
+/// What stands at the end of each page.
+const NOTES: &str = "<section><h2>What the numbers do not say</h2><p>Misses are those of the described machine. A miss belongs to the object in which its reference begins. Types are those that debug information tells; what has none stands as unknown. Only <code>--accesses</code> counts loads and stores.</p></section>\n";
+
+impl Objects {
+    /// The page with the first `rows` rows of each table.
+    pub fn html(&self, top: Top<'_>, by: &[By], rows: usize) -> String {
+        let parts = match (self.page.and_then(|at| self.types.get(at)), by) {
+            (Some(row), _) => section(row),
+            (None, [By::Type]) => lines("Types", &self.lines_by_type(), rows) + &sections(self),
+            (None, [By::Field]) => lines("Fields", &self.lines_by_field(), rows) + &sections(self),
+            _ => by_object(self, rows),
+        };
+        let body = [top.head, picture::DEFINITIONS, &parts, NOTES].concat();
+        let style = format!("{STYLE}{}", picture::STYLE);
+        Page { title: top.title, body: &body, style: &style, script: None }.html()
     }
-    body += "<section><h2>What the numbers do not say</h2><p>Misses are those of the described machine. A miss belongs to the object in which its reference begins. Types are those that debug information tells; what has none stands as unknown. Only <code>--accesses</code> counts loads and stores.</p></section>\n";
-    let style = format!("{STYLE}{}", picture::STYLE);
-    Page { title: &title, body: &body, style: &style, script: None }.html()
 }
 
 /// Misses of a row.
@@ -99,7 +102,11 @@ fn by_object(objects: &Objects, rows: usize) -> String {
         let used = uses.and_then(UsesRow::used_percent);
         let texts: Vec<String> = row.stack.iter().map(|&frame| objects.frames[frame].text()).collect();
         let own = texts.iter().position(|text| *text == row.name).map_or(0, |at| at + 1);
-        let callers = texts.iter().skip(own).take(FRAMES).map(|caller| format!("<br><small>from {}</small>", text(caller)));
+        let callers = texts
+            .iter()
+            .skip(own)
+            .take(FRAMES)
+            .map(|caller| format!("<br><small>from {}</small>", text(caller)));
         let _ = writeln!(
             out,
             "<tr>{}{}{}<td class=\"wide\">{}</td>{}{}{}<td class=\"name\">{}{}</td></tr>",
@@ -204,11 +211,8 @@ impl Heat {
 /// The page of a type, or its part of a page.
 fn section(row: &TypeRow) -> String {
     let heat = Heat::of(row);
-    let mut out = format!(
-        "<section><h2>{} <small>{} bytes</small></h2>\n",
-        text(&row.name),
-        grouped(row.size_bytes)
-    );
+    let mut out =
+        format!("<section><h2>{} <small>{} bytes</small></h2>\n", text(&row.name), grouped(row.size_bytes));
     let _ = writeln!(out, "<p>{}</p>", summary(row, &heat));
     if !row.told_by.is_empty() {
         let _ = writeln!(out, "<p class=\"faint\">known by: {}</p>", text(&row.told_by.join(", ")));
@@ -225,7 +229,8 @@ fn section(row: &TypeRow) -> String {
 
 /// What the fields are like, in a sentence.
 fn summary(row: &TypeRow, heat: &Heat) -> String {
-    let fields: Vec<usize> = (0..row.fields.len()).filter(|&field| row.fields[field].offset.is_some()).collect();
+    let fields: Vec<usize> =
+        (0..row.fields.len()).filter(|&field| row.fields[field].offset.is_some()).collect();
     let bytes = |of: &dyn Fn(usize) -> bool| -> u64 {
         fields.iter().filter(|&&field| of(field)).filter_map(|&field| row.fields[field].size_bytes).sum()
     };
@@ -247,12 +252,13 @@ fn summary(row: &TypeRow, heat: &Heat) -> String {
 }
 
 fn fields(row: &TypeRow, heat: &Heat) -> String {
-    let counted = if heat.is_of_accesses { "<th class=\"wide\">loads</th><th class=\"wide\">stores</th>" } else { "" };
+    let counted =
+        if heat.is_of_accesses { "<th class=\"wide\">loads</th><th class=\"wide\">stores</th>" } else { "" };
     let mut out = format!(
         "<div class=\"scroll tall\"><table><thead><tr><th>offset</th><th>bytes</th><th>share</th><th class=\"wide\"></th>{counted}{}<th class=\"name\">field</th></tr></thead><tbody>\n",
         headings()
     );
-    let columns = if heat.is_of_accesses { 9 } else { 7 };
+    let columns = if heat.is_of_accesses { 10 } else { 8 };
     let hole = |offset: u64, bytes: u64| {
         format!("<tr class=\"hole\"><td>{offset}</td><td>{bytes}</td><td colspan=\"{columns}\" class=\"part\">hole</td></tr>\n")
     };
@@ -276,17 +282,21 @@ fn fields(row: &TypeRow, heat: &Heat) -> String {
 
 fn field_row(number: usize, field: &FieldRow, heat: &Heat, begins: bool) -> String {
     let is_field = field.offset.is_some();
-    let (class, badge) = match () {
-        () if is_field && heat.is_hot(number) => ("", " <span class=\"badge hot\">hot</span>"),
-        () if is_field && heat.is_unused(number) => ("unused", " <span class=\"badge\">never used</span>"),
-        () if is_field && heat.is_of_accesses && heat.weights[number] * 100 < heat.whole() => {
-            ("", " <span class=\"badge\">cold</span>")
-        }
-        () => ("", ""),
+    let is_cold = heat.is_of_accesses && heat.weights[number] * 100 < heat.whole();
+    let (class, badge) = if is_field && heat.is_hot(number) {
+        ("", " <span class=\"badge hot\">hot</span>")
+    } else if is_field && heat.is_unused(number) {
+        ("unused", " <span class=\"badge\">never used</span>")
+    } else if is_field && is_cold {
+        ("", " <span class=\"badge\">cold</span>")
+    } else {
+        ("", "")
     };
     let class = match (class, begins) {
         ("", false) => String::new(),
-        (class, begins) => format!(" class=\"{}\"", [class, if begins { "begins" } else { "" }].join(" ").trim()),
+        (class, begins) => {
+            format!(" class=\"{}\"", [class, if begins { "begins" } else { "" }].join(" ").trim())
+        }
     };
     let plain = |value: Option<u64>| value.map_or("–".to_owned(), |value| value.to_string());
     let counted = match heat.is_of_accesses {

@@ -7,14 +7,14 @@ mod picture;
 mod text;
 mod types;
 
-pub use html::show as page;
+pub use html::Top;
 pub use types::{FieldRow, Hole, TypeRow, UntypedRow};
 
-use present::order::SortRows;
 use crate::run::hierarchy::Hierarchy;
 use crate::run::tally::Misses;
 use anyhow::Result;
 use objects::{Frame, Named, Object, ObjectMisses, Uses};
+use present::order::SortRows;
 use serde::Serialize;
 use simulate::CycleModel;
 

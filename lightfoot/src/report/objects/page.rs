@@ -1,9 +1,9 @@
 //! The page of a type: its fields as they lie, with what is hot, what is cold, and what is used
 //! together, and a better order.
 
-use present::order::SortRows;
 use super::types::{FieldRow, ProposalRow, Together, TypeRow};
 use present::number::{brief, grouped, percent};
+use present::order::SortRows;
 use present::terminal::{middle_cut, printable, Page};
 
 /// The page as text.

@@ -77,7 +77,11 @@ pub(super) fn svg(label: &str, pieces: &[Piece], line_bytes: u64) -> String {
     }
     out += "</svg></div>\n";
     if end > rows * row_bytes {
-        let _ = writeln!(out, "<p class=\"faint\">The picture shows the first {} of {end} bytes.</p>", rows * row_bytes);
+        let _ = writeln!(
+            out,
+            "<p class=\"faint\">The picture shows the first {} of {end} bytes.</p>",
+            rows * row_bytes
+        );
     }
     out
 }
@@ -115,12 +119,9 @@ mod tests {
 
     #[test]
     fn fields_are_cut_at_rows_and_lines_are_ruled() {
-        let piece = |name: &str, offset, size_bytes, heat| Piece { name: name.into(), offset, size_bytes, heat };
-        let pieces = [
-            piece("a<b", 0, 8, Some(1.0)),
-            piece("", 8, 8, None),
-            piece("long", 16, 80, Some(0.0)),
-        ];
+        let piece =
+            |name: &str, offset, size_bytes, heat| Piece { name: name.into(), offset, size_bytes, heat };
+        let pieces = [piece("a<b", 0, 8, Some(1.0)), piece("", 8, 8, None), piece("long", 16, 80, Some(0.0))];
         let svg = svg("type T", &pieces, 64);
         // 16 to 32, 32 to 64, 64 to 96.
         assert_eq!(svg.matches("<title>long, 80 bytes at 16</title>").count(), 3, "{svg}");

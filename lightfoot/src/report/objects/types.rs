@@ -1,10 +1,10 @@
 //! Types and fields of objects: rows, and the sums of what has no known type.
 
-use present::order::SortRows;
 use super::{cost, Objects};
 use crate::run::hierarchy::Hierarchy;
 use crate::run::tally::Misses;
 use objects::{lines_now, propose, FoundType, Named, ObjectKind, ObjectMisses, TypeLayout, Visits};
+use present::order::SortRows;
 use serde::Serialize;
 use simulate::CycleModel;
 use std::cmp::Reverse;

@@ -8,12 +8,12 @@
 
 mod outer;
 
-use present::order::SortRows;
 use super::findings::{Answer, Comparison, Curve, Findings, Kind, Point, Relation, L1_L2, L1_TLB};
 use super::trace::MACHINE;
 use crate::layout::Spread;
 use crate::outcome::{Claim, Verdict};
 use measure::rank::spearman;
+use present::order::SortRows;
 
 /// A sentence that says whether some relation is disturbed by how many added instructions.
 struct Expectation {
