@@ -18,8 +18,8 @@ pub struct Merge {
     /// first-level misses]
     #[arg(long, value_name = "COLUMN")]
     pub sort: Option<String>,
-    /// A report's file or folder OLD is NEW in the merged report; may be repeated. Without it, files
-    /// that the last report does not have are those whose names fit
+    /// A report's file or folder OLD is NEW in the merged report; may be repeated. Without it,
+    /// files that the last report does not have are those whose names fit
     #[arg(long, value_name = "OLD=NEW", value_parser = Replaced::parse)]
     pub map_path: Vec<Replaced>,
     /// OLD in a report's names of functions is NEW in the merged report; may be repeated

@@ -371,7 +371,7 @@ pub struct Run {
     /// Shape of the report
     #[arg(long, value_enum, default_value_t = Shape::Text)]
     pub format: Shape,
-    /// Rows to show; 0 shows all [default: 20 in text, all elsewhere]
+    /// Rows to show; 0 shows all [default: 20 in text, 200 on pages of data, all elsewhere]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
     pub top: Option<usize>,
     /// The program and its arguments, passed on untouched
@@ -546,8 +546,8 @@ pub enum Shape {
     Otlp,
     /// A flame graph (SVG) by the column that sorts the report; takes about five times as long
     Flamegraph,
-    /// One page that opens offline: time, functions, source, call tree; takes about five times as
-    /// long
+    /// One page that opens offline: time, functions, source, call tree, which takes about five
+    /// times as long; with --by object, type or field what lies where in memory
     Html,
 }
 

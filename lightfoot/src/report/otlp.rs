@@ -2,12 +2,12 @@
 //! profile of its own, because a profile of this format has one type of sample.
 //!
 //! The file is a `ProfilesData` of `opentelemetry.proto.profiles.v1development`, version 1.11.0, as
-//! protocol buffers. A request that exports profiles to a collector has the same two fields, so the
-//! file is the body of such a request, too. Tables of the dictionary begin with an empty entry,
-//! which stands for what is unknown. A call has the line that the function begins at, because
-//! contexts know no lines. **Leaves out** threads, addresses, and the time of day: the time of a
-//! profile is unset. Source: `profiles.proto` and `profiles_service.proto` of
-//! open-telemetry/opentelemetry-proto.
+//! protocol buffers; the fields of samples have these numbers since 1.10. A request that exports
+//! profiles to a collector has the same two fields, so the file is the body of such a request, too.
+//! Tables of the dictionary begin with an empty entry, which stands for what is unknown. A call has
+//! the line that the function begins at, because contexts know no lines. **Leaves out** threads,
+//! addresses, and the time of day: the time of a profile is unset. Source: `profiles.proto` and
+//! `profiles_service.proto` of open-telemetry/opentelemetry-proto.
 
 use super::detail::Detail;
 use super::measurement::Report;

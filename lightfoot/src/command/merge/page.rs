@@ -13,7 +13,7 @@ use present::page::{text, Page};
 use std::fmt::Write;
 
 const STYLE: &str = "svg.range { width: 7rem; height: .8rem; display: inline-block; vertical-align: -.1rem; } .range .sure { fill: var(--c0); opacity: .35; } \
-     .range .open { fill: var(--c1); } .range .median { stroke: var(--ink); stroke-width: 1.5; } td.code { white-space: pre-wrap; }\n";
+     .range .open { fill: var(--c1); } .range .median { stroke: var(--ink); stroke-width: 1.5; }\n";
 
 /// Headings of the statistics.
 const HEADINGS: &str = "<th class=\"wide\">median</th><th class=\"wide\">least</th><th class=\"wide\">most</th><th>spread</th><th>0 to most</th>";

@@ -5,7 +5,7 @@
 //! them by what stands there. A line that the last report lacks keeps its own number, and is one
 //! row with that of another report only if the same text stands there.
 
-use super::super::diff::align::{aligned, Lines};
+use super::super::diff::align::{agree, aligned, by_number, Lines};
 use super::super::diff::mapping;
 use super::super::diff::read::{Mapped, Row};
 use super::spread::Spread;
@@ -155,7 +155,10 @@ impl Moves {
         for (file, lines) in own {
             let there = renamed.get(file.as_str()).copied().unwrap_or(file);
             let Some(others) = base.get(there) else { continue };
-            let pairs = aligned(lines, others).into_iter().filter_map(|(was, is)| Some((was?, is)));
+            // Files of one path that nothing contradicts are one file, whatever lines of it ran.
+            let is_same = there == file && agree(lines, others);
+            let pairs = if is_same { by_number(lines, others) } else { aligned(lines, others) };
+            let pairs = pairs.into_iter().filter_map(|(was, is)| Some((was?, is)));
             files.insert(file.clone(), (there.to_owned(), map_of(pairs)));
         }
         (Moves { files }, mapping::notes(&renamed))
