@@ -12,7 +12,7 @@ use present::number::{brief, grouped, percent, seconds};
 use present::page::{text, Page};
 use std::fmt::Write;
 
-const STYLE: &str = "svg.range { width: 7rem; height: .8rem; display: inline-block; vertical-align: -.1rem; } .range .sure { fill: var(--c0); opacity: .35; } \
+const STYLE: &str = "svg.range { width: 7rem; height: .8rem; display: inline-block; vertical-align: -.1rem; } @media (max-width: 40rem) { svg.range { width: 4rem; } } .range .sure { fill: var(--c0); opacity: .35; } \
      .range .open { fill: var(--c1); } .range .median { stroke: var(--ink); stroke-width: 1.5; }\n";
 
 /// Headings of the statistics.

@@ -26,12 +26,12 @@ const MARGIN: u64 = 44;
 const ROWS_MAX: u64 = 64;
 
 /// The style of pictures.
-pub(super) const STYLE: &str = "svg.memory { min-width: 40rem; max-width: 60rem; } .memory .field { fill: rgb(var(--heat)); stroke: var(--rule); } \
+pub(super) const STYLE: &str = "svg.definitions { position: absolute; width: 0; height: 0; } svg.memory { min-width: 40rem; max-width: 60rem; } .memory .field { fill: rgb(var(--heat)); stroke: var(--rule); } \
      .memory .hole { fill: url(#hatch); stroke: var(--rule); } .memory text { fill: var(--ink); font: 12px ui-monospace, \"DejaVu Sans Mono\", monospace; } \
      .memory text.at { fill: var(--faint); } .memory .line { stroke: var(--ink); stroke-width: 2; } .hatch { stroke: var(--faint); stroke-width: 1; }\n";
 
 /// The pattern of holes, once in a page.
-pub(super) const DEFINITIONS: &str = "<svg width=\"0\" height=\"0\" class=\"memory\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path class=\"hatch\" d=\"M0 6L6 0\"/></pattern></defs></svg>\n";
+pub(super) const DEFINITIONS: &str = "<svg class=\"definitions\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><path class=\"hatch\" d=\"M0 6L6 0\"/></pattern></defs></svg>\n";
 
 /// The pieces of a type as it lies, by the heat of each field.
 pub(super) fn pieces(row: &TypeRow, heat: impl Fn(usize) -> f64) -> Vec<Piece> {
