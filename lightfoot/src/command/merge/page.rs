@@ -12,11 +12,11 @@ use present::number::{brief, grouped, percent, seconds};
 use present::page::{text, Page};
 use std::fmt::Write;
 
-const STYLE: &str = "svg.range { width: 7rem; height: .8rem; display: inline-block; vertical-align: -.1rem; } @media (max-width: 40rem) { svg.range { width: 4rem; } } .range .sure { fill: var(--c0); opacity: .35; } \
+const STYLE: &str = "svg.range { width: 7rem; height: .8rem; display: inline-block; vertical-align: -.1rem; } .range .sure { fill: var(--c0); opacity: .35; } \
      .range .open { fill: var(--c1); } .range .median { stroke: var(--ink); stroke-width: 1.5; }\n";
 
 /// Headings of the statistics.
-const HEADINGS: &str = "<th class=\"wide\">median</th><th class=\"wide\">least</th><th class=\"wide\">most</th><th>spread</th><th>0 to most</th>";
+const HEADINGS: &str = "<th class=\"wide\">median</th><th class=\"wide\">least</th><th class=\"wide\">most</th><th>spread</th><th class=\"wide\">0 to most</th>";
 
 impl Report {
     /// The page with the first `top` rows of each table.
@@ -44,14 +44,14 @@ impl Report {
         if self.by.is_some() {
             body += &self.section(&self.by_name(), &self.rows, top);
         }
-        body += &self.section("functions", &self.functions, top);
-        body += &self.section("libraries", &self.libraries, top);
+        body += &self.section("Functions", &self.functions, top);
+        body += &self.section("Libraries", &self.libraries, top);
         body += &self.sources_section();
         Page { title: &title, body: &body, style: STYLE, script: None }.html()
     }
 
     fn by_name(&self) -> String {
-        self.by.as_ref().map_or(String::new(), |by| format!("by {}", by.join(", ")))
+        self.by.as_ref().map_or(String::new(), |by| format!("Rows by {}", by.join(", ")))
     }
 
     fn totals_section(&self) -> String {
@@ -60,11 +60,11 @@ impl Report {
         for (metric, spread) in self.columns.iter().zip(&self.totals) {
             let _ = writeln!(
                 out,
-                "<tr><td class=\"name\">{}</td><td>{}</td><td class=\"wide\">{:.1}</td><td class=\"wide\">{:.1}</td>{}</tr>",
+                "<tr><td class=\"name\">{}</td><td>{}</td><td class=\"wide\">{}</td><td class=\"wide\">{}</td>{}</tr>",
                 metric.label,
                 grouped(spread.value(self.statistic)),
-                spread.mean,
-                spread.deviation,
+                tenths(spread.mean),
+                tenths(spread.deviation),
                 cells(spread, spread.most)
             );
         }
@@ -78,7 +78,7 @@ impl Report {
         let shown = &rows[..top.min(rows.len())];
         let most = shown.iter().map(|row| self.sorting_spread(row).most).max().unwrap_or(0);
         let label = self.sorted_label();
-        let mut out = format!("<section><h2>{label} {title}</h2><div class=\"scroll tall\"><table><thead><tr><th>share</th>{HEADINGS}<th class=\"wide\">reports</th><th class=\"name\">{title}</th></tr></thead><tbody>\n");
+        let mut out = format!("<section><h2>{title}: {label}</h2><div class=\"scroll tall\"><table><thead><tr><th>share</th>{HEADINGS}<th class=\"wide\">reports</th><th class=\"name\">{title}</th></tr></thead><tbody>\n");
         for row in shown {
             let spread = self.sorting_spread(row);
             let code =
@@ -133,11 +133,17 @@ impl Report {
     }
 }
 
+/// A number with one decimal and thousands separators.
+fn tenths(number: f64) -> String {
+    let tenths = (number * 10.0).round() as u64;
+    format!("{}.{}", grouped(tenths / 10), tenths % 10)
+}
+
 /// The cells of the statistics, with a bar from 0 to `whole`.
 fn cells(spread: &Spread, whole: u64) -> String {
     let [median, least, most] = [spread.median, spread.least, spread.most].map(brief);
     format!(
-        "<td class=\"wide\">{median}</td><td class=\"wide\">{least}</td><td class=\"wide\">{most}</td><td>{}</td><td>{}</td>",
+        "<td class=\"wide\">{median}</td><td class=\"wide\">{least}</td><td class=\"wide\">{most}</td><td>{}</td><td class=\"wide\">{}</td>",
         distance(spread),
         range(spread, whole)
     )
