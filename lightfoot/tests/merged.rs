@@ -88,7 +88,8 @@ fn sums_are_those_of_a_naive_twin() {
                 match row["spread"].get(column) {
                     None => assert_eq!(least, most, "{column} of {name}"),
                     Some(spread) => {
-                        assert_eq!((&spread["least"], &spread["most"]), (&(*least).into(), &(*most).into()));
+                        assert_eq!(spread["least"], *least, "{column} of {name}");
+                        assert_eq!(spread["most"], *most, "{column} of {name}");
                         let mean = sum as f64 / values.len() as f64;
                         assert!((spread["mean"].as_f64().unwrap() - mean).abs() < 1e-6 * (mean + 1.0));
                     }
