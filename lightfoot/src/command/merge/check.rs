@@ -42,7 +42,7 @@ pub(super) fn of_one_shape(one: &Read, other: &Read, columns: &[String]) -> Resu
             "{last} has {column} and {path} has none: make both with the same options"
         )));
     }
-    let keys = |by: &Option<Vec<String>>| by.as_ref().map_or("no other key".into(), |by| by.join(","));
+    let keys = |by: &Option<Vec<String>>| by.as_ref().map_or("function".into(), |by| by.join(","));
     if one.by != other.by {
         return Err(refused(format!(
             "{path} has rows by {} and {last} by {}: make both with the same --by",

@@ -153,9 +153,11 @@ fn more(all: usize, rows: usize) -> String {
     }
 }
 
-/// The sections of the structures with most misses.
+/// The sections of the structures with most misses: of those with a thousandth of all misses.
 fn sections(objects: &Objects) -> String {
-    objects.types.iter().filter(|row| !row.fields.is_empty()).take(SECTIONS).map(section).collect()
+    let whole: u64 = objects.lines_by_type().iter().map(Line::weight).sum();
+    let counts = |row: &&TypeRow| !row.fields.is_empty() && row.weight() * 1000 >= whole;
+    objects.types.iter().filter(counts).take(SECTIONS).map(section).collect()
 }
 
 /// How hot the fields of a type are.
