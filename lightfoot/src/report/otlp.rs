@@ -266,6 +266,9 @@ mod tests {
         assert_eq!(stacks, [vec![], vec!["main"], vec!["leaf", "main"]]);
     }
 
+    /// Stacks with their values.
+    type Samples = Vec<(u64, Vec<u64>)>;
+
     #[test]
     fn each_column_is_a_profile() {
         let bytes = show(&count_report(), &called());
@@ -274,7 +277,7 @@ mod tests {
         let resource_profiles = inner(&bytes, field::DATA_RESOURCE_PROFILES)[0];
         let scopes = inner(resource_profiles, field::RESOURCE_PROFILES_SCOPE_PROFILES);
         let profiles = inner(scopes[0], field::SCOPE_PROFILES_PROFILES);
-        let sums: Vec<(&str, Vec<(u64, Vec<u64>)>)> = profiles
+        let sums: Vec<(&str, Samples)> = profiles
             .into_iter()
             .map(|profile| {
                 let of = number(inner(profile, field::PROFILE_SAMPLE_TYPE)[0], field::VALUE_TYPE_TYPE);

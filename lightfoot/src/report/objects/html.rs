@@ -50,8 +50,11 @@ impl Objects {
     }
 }
 
+/// A number of a row, with its heading.
+type Column = (&'static str, fn(&Misses) -> Option<u64>);
+
 /// Misses of a row.
-const MISSES: [(&str, fn(&Misses) -> Option<u64>); 5] = [
+const MISSES: [Column; 5] = [
     ("L1D", |misses| Some(misses.l1d())),
     ("L1I", |misses| misses.l1i_misses),
     ("L2", |misses| misses.l2_misses),
@@ -61,16 +64,14 @@ const MISSES: [(&str, fn(&Misses) -> Option<u64>); 5] = [
 
 /// Headings of misses; a narrow page has room for the first.
 fn headings() -> String {
-    let heading = |(number, (name, _)): (usize, &(&str, fn(&Misses) -> Option<u64>))| {
+    let heading = |(number, (name, _)): (usize, &Column)| {
         format!("<th{}>{name}</th>", if number == 0 { "" } else { " class=\"wide\"" })
     };
     MISSES.iter().enumerate().map(heading).collect()
 }
 
 fn misses(of: &Misses) -> String {
-    let one = |(number, (_, value)): (usize, &(&str, fn(&Misses) -> Option<u64>))| {
-        cell(value(of), if number == 0 { "" } else { "wide" })
-    };
+    let one = |(number, (_, value)): (usize, &Column)| cell(value(of), if number == 0 { "" } else { "wide" });
     MISSES.iter().enumerate().map(one).collect()
 }
 
