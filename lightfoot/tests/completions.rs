@@ -21,6 +21,7 @@ const COMMANDS: &[&[&str]] = &[
     &["valgrind"],
     &["bench"],
     &["diff"],
+    &["merge"],
     &["instrument"],
     &["new-tool"],
     &["tool"],

@@ -95,6 +95,7 @@ fn names_steer_no_terminal() {
     for words in [
         &["grep", "x"][..],
         &["diff", "/dev/null"],
+        &["merge", "/dev/null"],
         &["index", "inspect"],
         &["count", "--"],
         &["instrument", "-o", "/dev/null"],

@@ -243,6 +243,7 @@ fn nobody_need_read_what_is_told() {
         &["study", "no-such-study"],
         &["count", "--no-such-option"],
         &["diff", paths[0], paths[0]],
+        &["merge", paths[0], paths[0]],
     ];
     for words in lines {
         for closed in [[Stdio::piped(), Stdio::null()], [Stdio::null(), Stdio::piped()]] {

@@ -213,13 +213,41 @@ fn a_page_names_cold_fields_and_an_order_that_saves_lines() {
 }
 
 #[test]
+fn pages_show_layouts() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "passes", &["-O2", "-g"], PASSES) else { return };
+    let page = |options: &[&str]| {
+        let out = bench.join("page.html");
+        let lightfoot = lightfoot().within(bench.path()).arg("cache").args(MACHINE).args(options);
+        lightfoot.args(["--format", "html", "-o"]).arg(&out).arg("--").arg(&program).run().ends_with(0);
+        let html = std::fs::read_to_string(&out).unwrap();
+        assert!(html.contains("script-src 'none'") && !html.contains("style=\""), "{html}");
+        html
+    };
+    let wide = page(&["--by", "field", "--type", "wide"]);
+    assert!(wide.contains("20,000 visits of values touch 40,000 lines, 2.000 each"), "{wide}");
+    assert!(wide.contains("20,000 (50.0 %) fewer") && wide.contains("<td class=\"name\">first, last</td>"));
+    // As it lies, and in the proposed order.
+    assert_eq!(wide.matches("<svg class=\"memory\"").count(), 2, "{wide}");
+    let particle = page(&["--by", "field", "--type", "particle"]);
+    assert!(particle.contains("never used</span>") && particle.contains("badge hot"), "{particle}");
+    assert!(particle.contains("No order of its members that was tried"), "{particle}");
+    let types = page(&["--by", "type"]);
+    assert!(types.contains("<h2>Types</h2>") && types.contains("<h2>particle"), "{types}");
+    // Without accesses nothing is called unused.
+    assert!(!types.contains("never used</span>"), "{types}");
+    let objects = page(&["--by", "object", "--accesses"]);
+    assert!(objects.contains("<h2>Objects</h2>") && objects.contains("from main"), "{objects}");
+}
+
+#[test]
 fn what_cannot_be_combined_is_refused_with_a_sentence() {
     let bench = Bench::new();
     for (options, sentence) in [
         (&["count", "--by", "object"][..], "use lightfoot cache --by object"),
         (&["cache", "--by", "object,line"], "--by object stands alone"),
         (&["cache", "--by", "type", "--follow-children"], "it follows the program alone"),
-        (&["cache", "--by", "object", "--format", "html"], "use text, json or csv"),
+        (&["cache", "--by", "object", "--format", "flamegraph"], "use text, json, csv or html"),
         (&["cache", "--by", "field", "--branches"], "has no place beside rows of data"),
         (&["cache", "--accesses"], "add --by object"),
         (&["cache", "--by", "object", "--type", "x"], "add --by field"),

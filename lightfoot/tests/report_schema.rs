@@ -187,6 +187,12 @@ fn reports(bench: &Bench) -> Vec<(&'static str, Value)> {
         run_quietly(bench, &format!("count --format json -o DIR/{name}.json -- {program}"));
     }
     found.push(("diff", run("diff DIR/a.json DIR/b.json --format json")));
+    found.push(("merge", run("merge --as median DIR/a.json DIR/b.json --format json")));
+    for name in ["c", "d"] {
+        let cache = "cache --by line --sort loads --machine zen4";
+        run_quietly(bench, &format!("{cache} --format json -o DIR/{name}.json -- {program} {name}"));
+    }
+    found.push(("merge", run("merge DIR/c.json DIR/d.json --format json")));
     let (include, source) = (format!("-I{REGION}/include"), format!("{REGION}/examples/benchmarks.c"));
     let source = std::fs::read_to_string(source).unwrap();
     let benchmarks = bench::compile(bench, "benchmarks", &[&include], &source).expect("cc compiles");

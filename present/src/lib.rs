@@ -7,6 +7,7 @@
 //! | a sentence | it on standard error, without control characters | [`tell!`] |
 //! | a count | `12.35 M` | [`number::compact`] |
 //! | numbers and a script | a page that opens offline | [`page::Page`] |
+//! | rows of a table | them in order, without a sort of their own | [`order::SortRows`] |
 //! | an error with a status of its own | the status | [`exit::of_error`] |
 //! | the options of a command | its manual page | [`manual::manual`] |
 //! | the options of a program | completions for four shells | [`completion::script`] |
@@ -22,6 +23,7 @@ pub mod exit;
 pub mod help;
 pub mod manual;
 pub mod number;
+pub mod order;
 pub mod output;
 pub mod page;
 pub mod policy;

@@ -12,6 +12,7 @@ pub(crate) mod event_request;
 pub(crate) mod fragment;
 pub(crate) mod hash;
 pub(crate) mod lookup;
+pub(crate) mod opcode_name;
 pub(crate) mod register_use;
 pub(crate) mod resident_pages;
 pub(crate) mod state_area;

@@ -122,7 +122,7 @@ fn end_of(start: u64, bytes: u64) -> u64 {
 
 /// The parts of `range` that lie outside all ranges of `own`, in order.
 fn beside(range: &Range<u64>, mut own: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    own.sort_by_key(|own| own.start);
+    own.sort_unstable_by_key(|own| (own.start, own.end));
     let mut parts = Vec::new();
     let mut start = range.start;
     for own in own.into_iter().filter(|own| own.start < range.end && range.start < own.end) {

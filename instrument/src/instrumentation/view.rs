@@ -6,6 +6,7 @@
 //! formatter.
 
 use crate::code::decode::{number, Decoded};
+use crate::code::opcode_name::opcode_name;
 use crate::code::register_use;
 use crate::plan::references::{ReferenceShapes, Template};
 use crate::profile::Module;
@@ -326,9 +327,4 @@ impl fmt::Debug for InstructionView<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} at {:#x}", opcode_name(self.opcode()), self.address())
     }
-}
-
-/// The name of an opcode with the kinds of its operands, for example `Mov_r64_rm64`.
-pub fn opcode_name(opcode: u16) -> String {
-    Code::try_from(usize::from(opcode)).map_or_else(|_| "invalid".into(), |code| format!("{code:?}"))
 }

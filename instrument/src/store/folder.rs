@@ -114,7 +114,7 @@ impl Folder {
         let mut files: Vec<_> = all.into_iter().filter_map(ours).collect();
         let mut total: u64 = files.iter().map(|file| file.1).sum();
         // Reading a file sets its time, so the order of times is the order of uses.
-        files.sort_by_key(|file| file.0);
+        files.sort_unstable_by_key(|file| file.0);
         for (used, bytes, name, kind) in files {
             let age = SystemTime::now().duration_since(used).unwrap_or_default();
             let abandoned = kind == Name::Unfinished && age > UNFINISHED_AGE_MAX;

@@ -89,7 +89,7 @@ pub(super) fn groups(
     }
     // A branch joins the module that it leaves with every module that holds its target.
     let mut by_start: Vec<u32> = (0..modules.len() as u32).collect();
-    by_start.sort_by_key(|&module_index| modules[module_index as usize].start);
+    by_start.sort_unstable_by_key(|&module_index| (modules[module_index as usize].start, module_index));
     for (from, target) in cross_branches {
         // Modules that were mapped at different times may overlap, so several may hold the target.
         let before = by_start.partition_point(|&module_index| modules[module_index as usize].start <= target);
@@ -132,7 +132,7 @@ fn join(first: &mut [u32], one: u32, other: u32) {
 /// The pairs of modules among `taken` that hold a common address.
 pub(super) fn overlap(modules: &[Module], taken: impl Iterator<Item = usize>) -> Vec<(usize, usize)> {
     let mut order: Vec<usize> = taken.collect();
-    order.sort_by_key(|&module_index| modules[module_index].start);
+    order.sort_unstable_by_key(|&module_index| (modules[module_index].start, module_index));
     let mut pairs = Vec::new();
     // If modules are sorted by their starts, those that overlap a module follow it directly.
     for (at, &module_index) in order.iter().enumerate() {

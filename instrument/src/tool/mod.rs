@@ -59,11 +59,12 @@ mod interface;
 mod report;
 
 pub use crate::code::event_request::When;
+pub use crate::code::opcode_name::opcode_name;
 pub use crate::instrumentation::instrumenter::{Instrumenter, Program, Request, Sums};
 pub use crate::instrumentation::request::{Counter, Requests, Value};
 pub use crate::instrumentation::view::{
-    opcode_name, BlockView, InstructionView, Procedure, Procedures, References, Register, Registers,
-    SourceLine, Touch, Transfer, Unnamed,
+    BlockView, InstructionView, Procedure, Procedures, References, Register, Registers, SourceLine, Touch,
+    Transfer, Unnamed,
 };
 pub use batch::{Batch, Event};
 pub use interface::{Summary, Tool};

@@ -56,10 +56,11 @@ impl Tool for BranchMix {
             ("indirect calls", summary.counter(INDIRECT_CALLS)),
             ("returns", summary.counter(RETURNS)),
         ]);
+        let mut sorted: Vec<(u64, [u64; 2])> = branches.into_iter().collect();
+        sorted.sort_unstable_by_key(|&(ip, [taken, not_taken])| (Reverse(taken + not_taken), ip));
         let row =
             |(ip, outcomes): (u64, [u64; 2])| Row { name: format!("{ip:#x}"), values: outcomes.to_vec() };
-        let mut rows: Vec<Row> = branches.into_iter().map(row).collect();
-        rows.sort_by_key(|row| Reverse(row.values.iter().sum::<u64>()));
+        let rows: Vec<Row> = sorted.into_iter().map(row).collect();
         Ok(report.with_table(["taken", "not taken"], rows))
     }
 }

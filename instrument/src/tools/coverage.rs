@@ -6,7 +6,6 @@
 //! never ran; compare with the size of a module's text, for example as `size` prints it.
 
 use crate::tool::{Report, Row, Summary, Tool};
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -47,7 +46,9 @@ impl Tool for Coverage {
             Row { name, values: vec![bytes, instructions, blocks, covered.hottest] }
         };
         let mut rows: Vec<Row> = modules.into_iter().map(row).collect();
-        rows.sort_by_key(|row| Reverse(row.values[0]));
+        rows.sort_unstable_by(|one, other| {
+            other.values[0].cmp(&one.values[0]).then_with(|| one.name.cmp(&other.name))
+        });
         let sum = |column: usize| rows.iter().map(|row| row.values[column]).sum();
         let report =
             Report::totals([("bytes of code", sum(0)), ("instructions", sum(1)), ("blocks", sum(2))]);

@@ -19,7 +19,7 @@ impl Tool for OpcodeMix {
 
     fn finish(&mut self, summary: &Summary<'_>) -> io::Result<Report> {
         let mut counted: Vec<(Counter, u64)> = summary.counters().filter(|counted| counted.1 > 0).collect();
-        counted.sort_by_key(|&(_, times)| Reverse(times));
+        counted.sort_unstable_by_key(|&(counter, times)| (Reverse(times), counter.of));
         let row = |&(counter, times): &(Counter, u64)| Row {
             name: opcode_name(counter.of as u16),
             values: vec![times],

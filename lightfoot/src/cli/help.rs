@@ -8,6 +8,7 @@ use super::Cli;
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command, CommandFactory, FromArgMatches};
 use present::help::{Choice, CommandHelp, Entry, Operand, OperandKind, OptionGroup, OptionHelp};
+use present::order::SortRows;
 use present::terminal::{beside, ENVIRONMENT};
 use std::ffi::OsString;
 
@@ -17,7 +18,7 @@ pub const PROGRAM: &str = "lightfoot";
 /// Commands by subject, in the order of help and manual.
 pub const SUBJECTS: &[(&str, &[&str])] = &[
     ("Measure", &["count", "cache", "heap", "valgrind", "tool", "instrument", "new-tool"]),
-    ("Compare", &["bench", "diff"]),
+    ("Compare", &["bench", "diff", "merge"]),
     ("Traces", &["trace", "show", "align", "perturb", "plan"]),
     ("Kernels", &["grep", "index", "tile"]),
     ("Papers", &["study"]),
@@ -31,7 +32,7 @@ const DESCRIPTION: &[&str] = &[
      the same run gives the same numbers again. The program keeps its addresses, its output and its exit status.",
     "lightfoot count says how many instructions, loads and stores each function, line, library or thread executed; \
      lightfoot cache says what they missed in simulated caches, TLBs and branch predictors of this machine or another \
-     one. lightfoot diff compares two such reports. lightfoot trace records metrics over time, lightfoot show draws \
+     one. lightfoot diff compares two such reports, and lightfoot merge adds up those of several runs. lightfoot trace records metrics over time, lightfoot show draws \
      them, and lightfoot perturb says whether measuring disturbed what was measured. Tools of one's own see every block \
      before it runs.",
     "The libraries that the measurements led to come along: a search with ripgrep's flags (lightfoot grep), index \
@@ -70,7 +71,7 @@ pub fn root() -> CommandHelp {
     command.build();
     let mut root = help_of(&command, vec![PROGRAM.to_owned()]);
     root.description = DESCRIPTION;
-    root.commands.sort_by_key(|command| place(command.last()).0);
+    root.commands.sort_rows_by_key(|command| place(command.last()).0);
     for command in &mut root.commands {
         command.subject = place(command.last()).1;
     }

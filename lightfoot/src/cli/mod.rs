@@ -11,12 +11,14 @@ mod heap;
 pub mod help;
 mod libraries;
 mod machine_options;
+mod merge;
 mod objects;
 mod refusal;
 mod running;
 mod shape;
 mod show;
 mod traces;
+mod value;
 
 pub use bench::{Bench, BenchFormat, BenchWorker, Growth, Limit, EVENTS};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -26,6 +28,7 @@ pub use libraries::{
     Lookups, Matches, Study, Tile, TileLoop,
 };
 pub use machine_options::MachineOptions;
+pub use merge::{Merge, MergeFormat, Statistic};
 pub use objects::ObjectOptions;
 pub use refusal::refusal;
 pub use running::RunningProgram;
@@ -37,6 +40,8 @@ use std::path::PathBuf;
 pub use traces::{
     Align, FailOn, Perturb, PerturbFormat, Plan, Trace, TraceCollector, TraceEngine, TraceFormat,
 };
+use value::rows;
+pub use value::Replaced;
 
 /// Measures how programs use the memory hierarchy without disturbing them.
 #[derive(Debug, Parser)]
@@ -70,6 +75,8 @@ pub enum Command {
     BenchWorker(BenchWorker),
     /// Compare two reports of `count` or `cache` by function or line
     Diff(Diff),
+    /// Merge reports of several runs into one: sum, mean and spread of every number
+    Merge(Merge),
     /// Write one file that runs a program instrumented by itself
     Instrument(Instrument),
     /// Make a crate with a tool of your own, ready to run
@@ -255,24 +262,6 @@ pub struct Diff {
     pub top: Option<usize>,
 }
 
-/// A text, and what stands in its place elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replaced {
-    /// The text.
-    pub old: String,
-    /// What stands in its place.
-    pub new: String,
-}
-
-impl Replaced {
-    fn parse(text: &str) -> Result<Replaced, String> {
-        match text.split_once('=') {
-            Some((old, new)) if !old.is_empty() => Ok(Replaced { old: old.into(), new: new.into() }),
-            _ => Err(String::from("expected OLD=NEW")),
-        }
-    }
-}
-
 /// Keys of the rows of `diff`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DiffBy {
@@ -280,11 +269,6 @@ pub enum DiffBy {
     Function,
     /// A line of source
     Line,
-}
-
-/// A number of rows.
-fn rows(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| String::from("expected 0 or more"))
 }
 
 /// A number of layouts.
@@ -387,7 +371,7 @@ pub struct Run {
     /// Shape of the report
     #[arg(long, value_enum, default_value_t = Shape::Text)]
     pub format: Shape,
-    /// Rows to show; 0 shows all [default: 20 in text, all elsewhere]
+    /// Rows to show; 0 shows all [default: 20 in text, 200 on pages of data, all elsewhere]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = rows)]
     pub top: Option<usize>,
     /// The program and its arguments, passed on untouched
@@ -557,10 +541,13 @@ pub enum Shape {
     /// A profile for pprof and what reads its format, by calling context; takes about five times
     /// as long
     Pprof,
+    /// OpenTelemetry profiles (protocol buffers, v1development of 1.11.0), by calling context;
+    /// takes about five times as long
+    Otlp,
     /// A flame graph (SVG) by the column that sorts the report; takes about five times as long
     Flamegraph,
-    /// One page that opens offline: time, functions, source, call tree; takes about five times as
-    /// long
+    /// One page that opens offline: time, functions, source, call tree, which takes about five
+    /// times as long; with --by object, type or field what lies where in memory
     Html,
 }
 
@@ -582,7 +569,7 @@ impl Shape {
 
     /// Whether it shows calling contexts and nothing else.
     pub fn is_of_contexts(self) -> bool {
-        matches!(self, Shape::Firefox | Shape::Speedscope | Shape::Pprof | Shape::Flamegraph)
+        matches!(self, Shape::Firefox | Shape::Speedscope | Shape::Pprof | Shape::Otlp | Shape::Flamegraph)
     }
 }
 

@@ -120,7 +120,8 @@ impl Plan {
             let why = "full stream: accesses and bytes used of fetched lines need every reference";
             return Ok(Plan { stream: StreamPlan { stream: Stream::Full, why: why.into() }, sizes: None });
         }
-        if !options.curves && options.run.format != Shape::Html {
+        let is_of_data = options.run.by.iter().any(|by| by.is_data());
+        if !options.curves && (options.run.format != Shape::Html || is_of_data) {
             return Ok(Plan { stream, sizes: None });
         }
         let (sizes, served) = CurveSizes::beside(&hierarchy.levels, &stream.stream)?;

@@ -123,8 +123,9 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
             _ => {}
         }
     }
-    if run.format == Shape::Pprof && run.output.is_none() {
-        anyhow::bail!("--format pprof writes bytes that no terminal shows: name a file with -o FILE");
+    if matches!(run.format, Shape::Pprof | Shape::Otlp) && run.output.is_none() {
+        let format = run.format.name();
+        anyhow::bail!("--format {format} writes bytes that no terminal shows: name a file with -o FILE");
     }
     let alone =
         run.region.is_none() && !run.format.shows_calls() && run.by.iter().all(|by| *by == By::Thread);
@@ -177,8 +178,9 @@ fn refuse_data(kind: Kind, run: &Run, by: By) -> Result<()> {
             );
         }
     }
-    if !matches!(run.format, Shape::Text | Shape::Json | Shape::Csv) {
-        anyhow::bail!("--by {name} has no place in --format {}: use text, json or csv", run.format.name());
+    if !matches!(run.format, Shape::Text | Shape::Json | Shape::Csv | Shape::Html) {
+        let format = run.format.name();
+        anyhow::bail!("--by {name} has no place in --format {format}: use text, json, csv or html");
     }
     Ok(())
 }
@@ -288,7 +290,12 @@ impl Prepared<'_> {
     /// Whether calls are followed, which is possible for the program itself but not for its
     /// children.
     fn follows_calls(&self) -> bool {
-        self.run.format.shows_calls() && !self.run.follow_children
+        self.run.format.shows_calls() && !self.run.follow_children && !self.by_data()
+    }
+
+    /// Whether source lines are shown whatever the rows are. A page about data shows none.
+    fn is_annotated(&self) -> bool {
+        self.run.format.is_annotated() && !self.by_data()
     }
 
     /// The block-order analysis that the options need; `sums` adds up the costs of contexts.
@@ -426,7 +433,7 @@ impl Prepared<'_> {
         report.warnings.extend(nameless::stripped(&tally, &symbols));
         report.warnings.extend(nameless::generated(&tally, &symbols, &outcome.profile.modules));
         // Annotated formats also show lines, calls, and the parts of single processes.
-        if self.run.format.is_annotated() {
+        if self.is_annotated() {
             let mut detail = Detail::new(&tally, &symbols);
             if let Some(calls) = &calls {
                 detail.follow(calls, &outcome.profile, &mut symbols);
@@ -441,7 +448,7 @@ impl Prepared<'_> {
             report.detail = Some(detail);
         }
         // Instructions without a known line share one row; the warning says how many they are.
-        if self.by.contains(&By::Line) || self.run.format.is_annotated() {
+        if self.by.contains(&By::Line) || self.is_annotated() {
             report.warnings.extend(nameless::lines(&tally));
         }
         // This may run the program once more, so it comes last.
@@ -451,7 +458,7 @@ impl Prepared<'_> {
 
     /// The grain at which the tally must keep counts.
     fn grain(&self) -> Grain {
-        match (group::grain(&self.by), self.run.format.is_annotated()) {
+        match (group::grain(&self.by), self.is_annotated()) {
             (Grain::Opcodes | Grain::LinesAndOpcodes, true) => Grain::LinesAndOpcodes,
             (_, true) => Grain::Lines,
             (grain, false) => grain,

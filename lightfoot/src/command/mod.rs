@@ -17,6 +17,7 @@ mod machines;
 mod man;
 mod measure;
 mod measured;
+mod merge;
 mod nameless;
 mod new_tool;
 mod perturb;
@@ -56,6 +57,7 @@ pub fn run(command: &Command) -> Result<u8> {
         Command::BenchWorker(options) => bench::worker(options),
         Command::NewTool(options) => new_tool::run(options),
         Command::Diff(options) => diff::run(options),
+        Command::Merge(options) => merge::run(options),
         Command::Heap(options) => heap::run(options),
         Command::Tool(options) => tool::run(options),
         Command::Trace(options) => trace::run(options),

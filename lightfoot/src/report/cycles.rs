@@ -4,6 +4,7 @@
 use crate::run::estimate::Estimate;
 use cycles::{Parts, KNOWN_ERROR_PERCENT, PART_NAMES};
 use present::number::percent;
+use present::order::SortRows;
 use serde::Serialize;
 
 /// Estimated cycles.
@@ -29,7 +30,7 @@ impl Cycles {
     /// The shares of the parts as text, the largest first, without those that are next to nothing.
     pub fn spent(&self, branches: Branches) -> String {
         let mut parts: Vec<(&str, u64)> = PART_NAMES.into_iter().zip(self.parts.values()).collect();
-        parts.sort_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
+        parts.sort_rows_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
         let shown = parts.iter().filter(|(_, cycles)| 1000 * cycles >= self.total.max(1));
         let shown = shown.map(|(name, cycles)| format!("{name} {}", percent(*cycles, self.total)));
         let left_out = match branches {

@@ -14,6 +14,7 @@ use super::measurement::Report;
 use super::metric::{Kind, Metric, COUNT_METRICS};
 use crate::run::tally::Counts;
 use present::number::{grouped, rate, seconds};
+use present::order::{map_of, SortRows};
 use present::page::{text, Page as Document};
 use present::terminal::printable;
 use serde::Serialize;
@@ -50,7 +51,7 @@ const NOTES: &[&str] = &[
 pub fn processes_shown(report: &Report, processes: &[Part]) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..processes.len()).collect();
     if shown.len() > PROCESSES_MAX {
-        shown.sort_by_key(|process| Reverse(report.weight(&processes[*process].totals)));
+        shown.sort_rows_by_key(|process| Reverse(report.weight(&processes[*process].totals)));
         shown.truncate(PROCESSES_MAX);
     }
     shown
@@ -69,6 +70,11 @@ pub fn show(report: &Report, detail: &Detail) -> anyhow::Result<String> {
     let body = page.head(&text(&title)) + BODY + &notes;
     let title = format!("lightfoot: {title}");
     Ok(Document { title: &title, body: &body, style: "", script: Some((&data, SCRIPT)) }.html())
+}
+
+/// What a page begins with: the program, its end, the machine, totals and warnings.
+pub(super) fn head(report: &Report) -> String {
+    Page::new(report, &Detail::default()).head(&text(&report.command.join(" ")))
 }
 
 /// The parts that the script fills.
@@ -286,7 +292,7 @@ impl<'a> Page<'a> {
     fn lines(&mut self) -> BTreeMap<u32, Vec<Line>> {
         // Lines at which code was inlined may have no costs of their own.
         let mut lines: BTreeMap<(u32, u32), Counts> =
-            self.detail.inlined.keys().map(|place| (*place, Counts::default())).collect();
+            map_of(self.detail.inlined.keys().map(|place| (*place, Counts::default())));
         for function in &self.detail.functions {
             for (place, counts) in &function.lines {
                 lines.entry(*place).or_default().add(counts);
@@ -296,11 +302,11 @@ impl<'a> Page<'a> {
             lines.into_iter().filter(|((file, _), _)| *file > 0).collect();
         if kept.len() > LINES_MAX {
             let left_out = kept.len() - LINES_MAX;
-            kept.sort_by_key(|(place, counts)| {
+            kept.sort_rows_by_key(|(place, counts)| {
                 Reverse(self.report.weight(&self.with_inlined(place, counts)))
             });
             kept.truncate(LINES_MAX);
-            kept.sort_by_key(|(place, _)| *place);
+            kept.sort_rows_by_key(|(place, _)| *place);
             self.cuts.push(format!(
                 "{} lines with the lowest costs are left out of this page; --format csv has all",
                 grouped(left_out as u64)
@@ -360,7 +366,7 @@ impl<'a> Page<'a> {
         };
         let mut files: Vec<(u32, (u64, u64))> =
             lines.iter().map(|(file, lines)| (*file, weight(lines))).collect();
-        files.sort_by_key(|(file, weight)| (Reverse(*weight), *file));
+        files.sort_rows_by_key(|(file, weight)| (Reverse(*weight), *file));
         let built = self.built();
         let mut room = SOURCES_BYTES_MAX;
         files

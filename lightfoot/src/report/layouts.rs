@@ -3,6 +3,7 @@
 use super::metric::Metric;
 use crate::run::tally::Counts;
 use present::number::grouped;
+use present::order::map_of;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ pub fn spreads(
         let counts: Option<Vec<u64>> = runs.iter().map(|totals| (metric.value)(totals)).collect();
         Some((metric.field, Spread::of(counts?)?))
     };
-    (runs.len() > 1).then(|| metrics.filter_map(spread).collect())
+    (runs.len() > 1).then(|| map_of(metrics.filter_map(spread)))
 }
 
 /// The spreads as lines of text.

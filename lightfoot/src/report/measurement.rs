@@ -14,6 +14,7 @@ use super::source_text::SourceText;
 use crate::cli::{By, Rep};
 use crate::run::hierarchy::{Prefetched, Traffic};
 use crate::run::tally::{Counts, Tally};
+use present::order::SortRows;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use symbol::Symbolizer;
@@ -238,7 +239,7 @@ impl Report {
         let mut tables = [&mut self.functions, &mut self.libraries, &mut self.opcodes].map(std::mem::take);
         let mut rows = self.rows.take();
         for rows in tables.iter_mut().chain(&mut rows) {
-            rows.sort_by(|a, b| {
+            rows.sort_rows(|a, b| {
                 let order = self.weight_of(b).cmp(&self.weight_of(a));
                 order.then_with(|| a.identity().cmp(&b.identity()))
             });

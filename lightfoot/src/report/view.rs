@@ -1,7 +1,8 @@
 //! Formats of a report, and the number of rows that each shows.
 
 use super::measurement::Report;
-use super::{cachegrind, callgrind, csv, firefox, flame, html, pprof, speedscope, text};
+use super::objects::Top;
+use super::{cachegrind, callgrind, csv, firefox, flame, html, otlp, pprof, speedscope, text};
 use crate::cli::{By, Shape};
 
 /// How a report is shown.
@@ -30,8 +31,16 @@ impl View<'_> {
             Shape::Firefox => firefox::show(report, report.detail()),
             Shape::Speedscope => speedscope::show(report, report.detail()),
             Shape::Flamegraph => flame::show(report, report.detail()),
+            Shape::Otlp => return Ok(otlp::show(report, report.detail())),
             Shape::Pprof => return Ok(pprof::show(report, report.detail())),
-            Shape::Html => html::show(report, report.detail())?,
+            Shape::Html => match &report.objects {
+                Some(objects) => {
+                    let title = format!("lightfoot: {}", report.command.join(" "));
+                    let top = Top { title: &title, head: &html::head(report) };
+                    objects.html(top, self.by, rows_shown(self.top, 200))
+                }
+                None => html::show(report, report.detail())?,
+            },
             Shape::Callgrind => callgrind::show(report, report.detail()),
             Shape::Json => {
                 let rows = rows_shown(self.top, usize::MAX);

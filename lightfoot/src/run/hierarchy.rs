@@ -15,6 +15,7 @@ use cycles::{Counted, Estimated};
 use instrument::Profile;
 use machine::Machine;
 use objects::ObjectMisses;
+use present::order::map_of;
 use serde::Serialize;
 use simulate::{CycleModel, Levels, Modelled, PageRange};
 use std::collections::BTreeMap;
@@ -219,7 +220,7 @@ impl Hierarchy {
     /// levels.
     pub fn write_backs(&self, counts: &simulate::Counts) -> Option<BTreeMap<String, u64>> {
         let counts = counts.write_backs?;
-        Some(self.numbers.iter().zip(counts).map(|(number, count)| (format!("l{number}"), count)).collect())
+        Some(map_of(self.numbers.iter().zip(counts).map(|(number, count)| (format!("l{number}"), count))))
     }
 
     /// Lines that prefetchers fetched into each level, by the machine's numbers of levels.
@@ -228,7 +229,7 @@ impl Hierarchy {
         let level = |(number, count): (&u8, simulate::Prefetched)| {
             (format!("l{number}"), Prefetched { lines: count.lines, late: count.late })
         };
-        Some(self.numbers.iter().zip(counts).map(level).collect())
+        Some(map_of(self.numbers.iter().zip(counts).map(level)))
     }
 
     /// Lines that moved into and out of each level, by the machine's numbers of levels.
@@ -238,7 +239,7 @@ impl Hierarchy {
             let simulate::LevelTraffic { lines_in, supplied, dirty_out, clean_out, .. } = count;
             (format!("l{number}"), Traffic { lines_in, supplied, dirty_out, clean_out })
         };
-        Some(self.numbers.iter().zip(levels).map(level).collect())
+        Some(map_of(self.numbers.iter().zip(levels).map(level)))
     }
 
     /// Estimated cycles by the machine's declared model; `None` if it declares none.
@@ -262,7 +263,7 @@ impl Hierarchy {
             ("dtlb_misses", self.levels.data_tlb.is_none(), "data TLB"),
         ];
         let missing = missing.into_iter().filter(|(_, missing, _)| *missing);
-        missing.map(|(field, _, what)| (field.into(), format!("machine {name} has no {what}"))).collect()
+        map_of(missing.map(|(field, _, what)| (field.into(), format!("machine {name} has no {what}"))))
     }
 }
 

@@ -10,6 +10,7 @@
 use super::metric::{matches, Named, Which};
 use super::target::{MetricTarget, Scope, Targets};
 use anyhow::{bail, Result};
+use present::order::set_of;
 use std::collections::{BTreeMap, BTreeSet};
 use symbol::{may_include, Kind, Spellings};
 
@@ -190,7 +191,7 @@ impl Targets {
         for &file in scope.files.iter().chain(others) {
             let spelt = self.files[file].names.iter().filter(|name| is(name.kind));
             let spelt: BTreeSet<String> =
-                spelt.map(|name| Spellings::of(&name.name).shortest().to_owned()).collect();
+                set_of(spelt.map(|name| Spellings::of(&name.name).shortest().to_owned()));
             let suggestions = measure::counter::nearest(&named.name, spelt.iter().map(String::as_str));
             if !suggestions.is_empty() {
                 let suggestions: Vec<String> = suggestions.into_iter().map(|name| full(file, name)).collect();

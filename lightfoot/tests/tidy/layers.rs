@@ -66,7 +66,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "output page",
             "completion manual terminal",
-            "csv date exit help lib number policy progress temporary",
+            "csv date exit help lib number order policy progress temporary",
         ],
     ),
     (

@@ -1,6 +1,7 @@
 //! Rank correlation, order of pairs, and errors after one scale.
 
 use crate::race::median;
+use present::order::SortRows;
 
 /// Spearman's rank correlation: Pearson's of the ranks, where equal values share their mean rank.
 ///
@@ -19,7 +20,7 @@ pub(super) fn spearman(a: &[f64], b: &[f64]) -> Option<f64> {
 /// The rank of each value from 1; equal values share the mean of their ranks.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+    order.sort_rows(|&a, &b| values[a].total_cmp(&values[b]));
     let mut ranks = vec![0.0; values.len()];
     let mut start = 0;
     while start < order.len() {

@@ -8,6 +8,7 @@
 //! run with k counters are the first k, as in the paper, where each run adds one.
 
 use measure::trace::Trace;
+use present::order::SortRows;
 use serde::{Deserialize, Serialize};
 
 /// The most metrics of a run.
@@ -42,7 +43,7 @@ pub(super) fn called(trace: &Trace) -> Vec<Called> {
 /// Chooses the metrics of a program, from the rarest to the most frequent.
 pub(super) fn choose(mut functions: Vec<Called>, instructions: u64, records: u64) -> Vec<Called> {
     functions.retain(|function| function.calls >= records / 10);
-    functions.sort_by(|a, b| (a.calls, &a.metric).cmp(&(b.calls, &b.metric)));
+    functions.sort_rows(|a, b| (a.calls, &a.metric).cmp(&(b.calls, &b.metric)));
     let budget = (instructions as f64 * SHARE_MAX) as u64;
     let mut added = 0;
     functions.retain(|function| {

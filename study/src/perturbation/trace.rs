@@ -8,6 +8,7 @@ use super::subject::Bench;
 use crate::layout::{fix_environment, paddings};
 use anyhow::{bail, Context, Result};
 use measure::trace::{decode, Trace};
+use present::order::SortRows;
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -129,7 +130,7 @@ pub(super) fn traces(runs: &[Run<'_>]) -> Result<Vec<Trace>> {
         let own = work();
         others.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).chain(own).collect()
     });
-    done.sort_by_key(|(index, _)| *index);
+    done.sort_rows_by_key(|(index, _)| *index);
     if done.len() < runs.len() {
         bail!("{} of {} runs were not made", runs.len() - done.len(), runs.len());
     }

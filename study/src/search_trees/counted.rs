@@ -13,6 +13,7 @@ use super::lookup::{EMPTY, TRIALS};
 use super::simulated::SIMULATED;
 use crate::layout::{fix_environment, paddings, Spread};
 use anyhow::{anyhow, Context, Result};
+use present::order::SortRows;
 use search::paper::ALGORITHMS;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -99,7 +100,7 @@ pub(super) fn measure(setting: &Setting, folder: &Path) -> Result<Vec<Counted>> 
     for part in parts {
         all.extend(part.map_err(|_| anyhow!("a thread that counts lookups ended early"))??);
     }
-    all.sort_by_key(|(place, _)| *place);
+    all.sort_rows_by_key(|(place, _)| *place);
     let mut all = all.into_iter().map(|(_, trials)| trials);
     let empty = all.next().unwrap_or_default();
     let point = |(algorithm, own): (&search::paper::Algorithm, Vec<Trial>)| Counted {

@@ -3,6 +3,7 @@
 use crate::tile::simulation::{slice, Loops};
 use crate::tile::POWERS;
 use anyhow::{Context, Result};
+use present::order::SortRows;
 use simulate::{Geometry, Levels, Prefetch};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
@@ -155,7 +156,7 @@ impl Variant {
             }
         });
         let mut rows = rows.into_inner().expect("no worker panics");
-        rows.sort_by_key(|(tile, _)| *tile);
+        rows.sort_rows_by_key(|(tile, _)| *tile);
         let row = |(tile, missed): (usize, Result<_>)| {
             let missed = missed.with_context(|| format!("{}, N = {n}, T = {tile}", self.name))?;
             Ok(Simulated { variant: self.name.into(), n, tile, missed })

@@ -10,6 +10,7 @@ use super::streams::Streams;
 use crate::journal::Journal;
 use crate::options::Effort;
 use anyhow::{Context, Result};
+use present::order::SortRows;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
@@ -164,7 +165,7 @@ fn replay(points: &[&Point], model: &Model, plan: &Plan) -> Result<Vec<Simulated
         .filter(|point| (model.asked)(point))
         .flat_map(|point| layouts(point).map(|layout| (*point, layout)))
         .collect();
-    jobs.sort_by_key(|(point, _)| std::cmp::Reverse(point.n));
+    jobs.sort_rows_by_key(|(point, _)| std::cmp::Reverse(point.n));
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some(&(point, layout)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -179,7 +180,7 @@ fn replay(points: &[&Point], model: &Model, plan: &Plan) -> Result<Vec<Simulated
         }
     });
     let mut done = done.into_inner().expect("no worker panics");
-    done.sort_by_key(|(id, layout, _)| (*id, *layout));
+    done.sort_rows_by_key(|(id, layout, _)| (*id, *layout));
     let mut simulated: Vec<Simulated> = Vec::new();
     for (id, _, links) in done {
         let links = links.with_context(|| format!("point {id}, model {}", model.name))?;

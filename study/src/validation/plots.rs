@@ -7,6 +7,7 @@ use super::processor::Processor;
 use super::stencil::Stencil;
 use anyhow::Result;
 use plot::curves::{curves, Curve, Curves};
+use present::order::SortRows;
 
 /// A plot for each kernel, on the machine and in the setting of which it has most points.
 pub(super) fn plots(findings: &Findings) -> Result<Vec<(String, String)>> {
@@ -25,7 +26,7 @@ pub(super) fn plots(findings: &Findings) -> Result<Vec<(String, String)>> {
     let mut plots: Vec<(String, String)> = Vec::new();
     // The most points of a kernel first; of equals the later machine.
     tables.reverse();
-    tables.sort_by_key(|table| std::cmp::Reverse(table.len()));
+    tables.sort_rows_by_key(|table| std::cmp::Reverse(table.len()));
     for table in tables.iter().filter(|table| table.len() > 1) {
         let name = file_name(table[0]);
         if plots.iter().all(|(other, _)| *other != name) {

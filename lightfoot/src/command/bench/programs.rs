@@ -4,6 +4,7 @@ use crate::cli::Bench;
 use anyhow::{Context, Result};
 use memchr::memmem;
 use present::exit::{Failure, USAGE};
+use present::order::SortRows;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -108,7 +109,7 @@ fn build(options: &Bench) -> Result<Found> {
             Kind::Regions => found.skipped.push(program.name),
         }
     }
-    found.programs.sort_by(|a, b| (&a.package, &a.name).cmp(&(&b.package, &b.name)));
+    found.programs.sort_rows(|a, b| (&a.package, &a.name).cmp(&(&b.package, &b.name)));
     if found.programs.is_empty() {
         let others = match found.skipped.as_slice() {
             [] => String::from("there is no [[bench]] here"),

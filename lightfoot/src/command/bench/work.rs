@@ -7,6 +7,7 @@ use super::programs::{Kind, Program};
 use super::results::{Answer, Counted, Row};
 use crate::cli::Bench;
 use anyhow::{bail, Context, Result};
+use present::order::SortRows;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -137,7 +138,7 @@ impl Work {
             names.iter().zip(0..).map(|(name, place)| (&**name, place)).collect();
         let mut counted: Vec<&Counted> = answers.iter().flat_map(|answer| &answer.benchmarks).collect();
         // The regions of a program that lists nothing stay in the order in which they opened.
-        counted.sort_by_key(|one| order.get(&*one.name).copied().unwrap_or(usize::MAX));
+        counted.sort_rows_by_key(|one| order.get(&*one.name).copied().unwrap_or(usize::MAX));
         if counted.is_empty() && program.kind == Kind::Regions {
             bail!(
                 "{} passes no mark of a region: see docs/continuous-integration.md",

@@ -17,6 +17,7 @@ use anyhow::{Context, Result};
 use event::Stream;
 use instrument::virtual_machine::{Processor, Repeats, VirtualMachine};
 use instrument::{Children, Command, Exit, Options, Outcome, Process};
+use present::order::SortRows;
 use simulate::{plan_levels, WriteBacks};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -74,7 +75,7 @@ fn answer(
     }
     let seen: HashSet<u32> = parts.keys().map(|(image, _)| *image).collect();
     let mut parts: Vec<_> = parts.into_iter().collect();
-    parts.sort_by_key(|((image, name), _)| (*image, *name));
+    parts.sort_rows_by_key(|((image, name), _)| (*image, *name));
     let ends: HashMap<u32, Option<Exit>> = outcome.processes.iter().flat_map(ends).collect();
     let excerpts = Excerpts::new(&outcome.profile);
     let mut benchmarks = Vec::new();

@@ -4,7 +4,8 @@
 //! would have changed. **How.** Reports keep the text of the lines that ran. These texts are
 //! compared as a version control system compares files (patience diff), which finds lines that
 //! stand in both. Where as many lines were replaced as stand there now, the first of them became
-//! the first, and so on. Without texts, lines are those of equal numbers. **Leaves out** functions
+//! the first, and so on. Without texts, and where all lines that ran in both have the texts that
+//! their numbers had before, lines are those of equal numbers. **Leaves out** functions
 //! that moved behind others: they are gone in one place and new in the other. Source: Bram Cohen's
 //! patience diff, by the crate `similar`.
 
@@ -13,13 +14,18 @@ use similar::DiffOp;
 use std::collections::BTreeMap;
 
 /// Lines of a source that ran, by number, with their text if it is known.
-pub(super) type Lines = BTreeMap<u32, Option<String>>;
+pub(in crate::command) type Lines = BTreeMap<u32, Option<String>>;
 
 /// Numbers of one line before and after; `None` where it does not exist.
-pub(super) type Pair = (Option<u32>, Option<u32>);
+pub(in crate::command) type Pair = (Option<u32>, Option<u32>);
 
 /// Pairs the lines of a source, so that each stands in one pair.
-pub(super) fn aligned(before: &Lines, after: &Lines) -> Vec<Pair> {
+pub(in crate::command) fn aligned(before: &Lines, after: &Lines) -> Vec<Pair> {
+    // Runs of one source execute different lines of it, and none of these replaced another one.
+    let common = before.keys().filter(|number| after.contains_key(number)).count();
+    if agree(before, after) && 2 * common >= before.len().min(after.len()) {
+        return by_number(before, after);
+    }
     let texts = |lines: &Lines| lines.values().cloned().collect::<Option<Vec<String>>>();
     let (Some(old), Some(new)) = (texts(before), texts(after)) else { return by_number(before, after) };
     let numbers = |lines: &Lines| lines.keys().copied().collect::<Vec<u32>>();
@@ -49,7 +55,13 @@ fn operations(old: &[String], new: &[String]) -> Vec<DiffOp> {
     hook.into_inner().into_inner().into_ops()
 }
 
-fn by_number(before: &Lines, after: &Lines) -> Vec<Pair> {
+/// Whether all lines that both have are equal.
+pub(in crate::command) fn agree(before: &Lines, after: &Lines) -> bool {
+    before.iter().all(|(number, text)| after.get(number).is_none_or(|other| other == text))
+}
+
+/// Pairs lines of equal numbers.
+pub(in crate::command) fn by_number(before: &Lines, after: &Lines) -> Vec<Pair> {
     let own = |lines: &Lines, number: u32| lines.contains_key(&number).then_some(number);
     let all: std::collections::BTreeSet<u32> = before.keys().chain(after.keys()).copied().collect();
     all.into_iter().map(|number| (own(before, number), own(after, number))).collect()
@@ -77,6 +89,14 @@ mod tests {
         let before = lines(&[(1, "a"), (2, "sum += t[i];"), (3, "b")]);
         let after = lines(&[(1, "a"), (2, "sum += t[2 * i];"), (3, "b")]);
         assert_eq!(aligned(&before, &after), [1, 2, 3].map(|line| (Some(line), Some(line))));
+    }
+
+    #[test]
+    fn runs_of_one_source_execute_different_lines_of_it() {
+        let before = lines(&[(1, "if (x)"), (2, "f();"), (5, "}")]);
+        let after = lines(&[(1, "if (x)"), (4, "g();"), (5, "}")]);
+        let expected = [(Some(1), Some(1)), (Some(2), None), (None, Some(4)), (Some(5), Some(5))];
+        assert_eq!(aligned(&before, &after), expected);
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //! that were renamed.
 
 use crate::cli::Replaced;
+use present::order::map_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A path, with the first mapping that fits: that of the path itself or of a folder above it.
-pub(super) fn path(path: &str, mappings: &[Replaced]) -> String {
+pub(in crate::command) fn path(path: &str, mappings: &[Replaced]) -> String {
     let mapped = mappings.iter().find_map(|mapping| {
         let rest = path.strip_prefix(mapping.old.as_str())?;
         let is_whole = rest.is_empty() || rest.starts_with('/') || mapping.old.ends_with('/');
@@ -15,14 +16,17 @@ pub(super) fn path(path: &str, mappings: &[Replaced]) -> String {
 }
 
 /// A name, with every mapping's text replaced.
-pub(super) fn name(name: &str, mappings: &[Replaced]) -> String {
+pub(in crate::command) fn name(name: &str, mappings: &[Replaced]) -> String {
     mappings.iter().fold(name.to_owned(), |name, mapping| name.replace(&mapping.old, &mapping.new))
 }
 
 /// For files that only one report has: which file of the second report each file of the first one
 /// is. It is the one with the same name and the most equal folders above it, if no other has as
 /// many.
-pub(super) fn moved<'a>(before: &BTreeSet<&'a str>, after: &BTreeSet<&'a str>) -> BTreeMap<&'a str, &'a str> {
+pub(in crate::command) fn moved<'a>(
+    before: &BTreeSet<&'a str>,
+    after: &BTreeSet<&'a str>,
+) -> BTreeMap<&'a str, &'a str> {
     let only = |own: &BTreeSet<&'a str>, other: &BTreeSet<&'a str>| own - other;
     let (old, new) = (only(before, after), only(after, before));
     let best = |path: &'a str, among: &BTreeSet<&'a str>| -> Option<&'a str> {
@@ -36,7 +40,7 @@ pub(super) fn moved<'a>(before: &BTreeSet<&'a str>, after: &BTreeSet<&'a str>) -
         let other = best(path, &new)?;
         (best(other, &old)? == *path).then_some((*path, other))
     });
-    pairs.collect()
+    map_of(pairs)
 }
 
 /// How many names two paths share, from the last one on.
@@ -45,7 +49,7 @@ fn shared_names(one: &str, other: &str) -> usize {
 }
 
 /// A sentence for each pair of folders that were taken for each other.
-pub(super) fn notes(moved: &BTreeMap<&str, &str>) -> Vec<String> {
+pub(in crate::command) fn notes(moved: &BTreeMap<&str, &str>) -> Vec<String> {
     let mut folders = BTreeMap::<(&str, &str), usize>::new();
     for (old, new) in moved {
         let shared: usize = old.rsplit('/').take(shared_names(old, new)).map(|name| name.len() + 1).sum();

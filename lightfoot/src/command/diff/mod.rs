@@ -7,9 +7,9 @@
 //! that `--top` shortened can still be compared. Both reports must have one schema, one command and
 //! one program; otherwise an error names both values.
 
-mod align;
-mod mapping;
-mod read;
+pub(super) mod align;
+pub(super) mod mapping;
+pub(super) mod read;
 mod rows;
 mod show;
 
@@ -19,7 +19,7 @@ use present::exit::NEGATIVE;
 use present::number::grouped;
 use present::output::print;
 use present::terminal::printable_lines;
-use read::Read;
+use read::{Programs, Read};
 use rows::{Changed, Rows};
 use show::change;
 use std::cmp::Reverse;
@@ -29,7 +29,8 @@ const SHOWN: usize = 20;
 
 pub(super) fn run(options: &Diff) -> Result<u8> {
     let (before, after) = (Read::open(&options.before)?, Read::open(&options.after)?);
-    before.comparable(&after, options)?;
+    let programs = if options.any_program { Programs::Any } else { Programs::One };
+    before.comparable(&after, programs)?;
     let metrics = before.metrics(&after, &options.metric)?;
     let difference = Difference::new(&before, &after, metrics, options)?;
     print(&match options.format {

@@ -1,7 +1,7 @@
-//! Reads reports for `diff`, and checks that two of them can be compared.
+//! Reads reports for `diff` and `merge`, and checks that two of them can be compared.
 
 use super::mapping;
-use crate::cli::{Diff, DiffBy, Replaced};
+use crate::cli::{DiffBy, Replaced};
 use crate::report::SCHEMA;
 use anyhow::Result;
 use present::exit::refused;
@@ -14,11 +14,11 @@ const DEFAULT: &[&str] = &["instructions", "l1d_misses", "l2_misses", "l3_misses
 
 /// The numbers of a row or of the whole run, by field.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Counts(Map<String, Value>);
+pub(in crate::command) struct Counts(Map<String, Value>);
 
 impl Counts {
     /// The number of a field; `l1d_misses` is the sum of the misses of loads and stores.
-    pub(super) fn get(&self, metric: &str) -> u64 {
+    pub(in crate::command) fn get(&self, metric: &str) -> u64 {
         let number = |field: &str| self.0.get(field).and_then(Value::as_u64).unwrap_or(0);
         match metric {
             "l1d_misses" => number("l1d_load_misses") + number("l1d_store_misses"),
@@ -26,7 +26,8 @@ impl Counts {
         }
     }
 
-    fn has(&self, metric: &str) -> bool {
+    /// Whether there is a number of that name.
+    pub(in crate::command) fn has(&self, metric: &str) -> bool {
         let field = if metric == "l1d_misses" { "l1d_load_misses" } else { metric };
         self.0.get(field).is_some_and(Value::is_u64)
     }
@@ -34,7 +35,7 @@ impl Counts {
 
 /// What a row is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(in crate::command) enum Place {
     /// A function, or a line that is unknown.
     Named(String),
     /// A line of a file.
@@ -43,29 +44,30 @@ pub(super) enum Place {
 
 /// How names of a report become those of the other one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mapped<'a> {
+pub(in crate::command) struct Mapped<'a> {
     /// Of files and libraries.
-    pub(super) paths: &'a [Replaced],
+    pub(in crate::command) paths: &'a [Replaced],
     /// Of functions.
-    pub(super) names: &'a [Replaced],
+    pub(in crate::command) names: &'a [Replaced],
 }
 
 /// A row.
 #[derive(Debug, Deserialize)]
-pub(super) struct Row {
-    name: String,
-    library: Option<String>,
-    file: Option<String>,
-    line: Option<u32>,
+pub(in crate::command) struct Row {
+    pub(in crate::command) name: String,
+    pub(in crate::command) library: Option<String>,
+    pub(in crate::command) file: Option<String>,
+    pub(in crate::command) line: Option<u32>,
+    pub(in crate::command) opcode: Option<String>,
     /// What stands in the line.
-    pub(super) text: Option<String>,
+    pub(in crate::command) text: Option<String>,
     #[serde(flatten)]
-    pub(super) counts: Counts,
+    pub(in crate::command) counts: Counts,
 }
 
 impl Row {
     /// What the row is about. Its names are those that the mappings give.
-    pub(super) fn place(&self, by: DiffBy, mapped: &Mapped<'_>) -> Place {
+    pub(in crate::command) fn place(&self, by: DiffBy, mapped: &Mapped<'_>) -> Place {
         if let (DiffBy::Line, Some(file), Some(line)) = (by, &self.file, self.line) {
             return Place::Line(mapping::path(file, mapped.paths), line);
         }
@@ -80,7 +82,7 @@ impl Row {
     }
 
     /// Whether `text` occurs in one of the row's names.
-    pub(super) fn is_about(&self, text: &str) -> bool {
+    pub(in crate::command) fn is_about(&self, text: &str) -> bool {
         let names = [Some(&self.name), self.library.as_ref(), self.file.as_ref()];
         names.into_iter().flatten().any(|name| name.contains(text))
     }
@@ -88,21 +90,38 @@ impl Row {
 
 /// A report.
 #[derive(Debug, Deserialize)]
-pub(super) struct Read {
+pub(in crate::command) struct Read {
     #[serde(skip)]
-    path: PathBuf,
-    kind: String,
-    command: Vec<String>,
-    partial: bool,
-    rep: String,
-    region: Option<String>,
-    machine: Value,
-    pub(super) totals: Counts,
-    functions: Vec<Row>,
+    pub(in crate::command) path: PathBuf,
+    pub(in crate::command) kind: String,
+    pub(in crate::command) command: Vec<String>,
+    pub(in crate::command) partial: bool,
+    pub(in crate::command) rep: String,
+    pub(in crate::command) region: Option<String>,
+    pub(in crate::command) machine: Value,
+    /// Seconds from start to end of the run; a merged report has none.
+    pub(in crate::command) wall_s: Option<f64>,
+    pub(in crate::command) totals: Counts,
+    pub(in crate::command) functions: Vec<Row>,
+    #[serde(default)]
+    pub(in crate::command) libraries: Vec<Row>,
+    #[serde(default)]
+    pub(in crate::command) opcodes: Vec<Row>,
+    /// Misses by what lay at their addresses, which are no rows.
+    pub(in crate::command) objects: Option<Value>,
     /// The column that the report is sorted by, if the user chose one.
-    pub(super) sorted_by: Option<String>,
-    by: Option<Vec<String>>,
-    rows: Option<Vec<Row>>,
+    pub(in crate::command) sorted_by: Option<String>,
+    pub(in crate::command) by: Option<Vec<String>>,
+    pub(in crate::command) rows: Option<Vec<Row>>,
+}
+
+/// Whether reports of different programs may stand beside each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::command) enum Programs {
+    /// Only those of one program.
+    One,
+    /// Those of any programs.
+    Any,
 }
 
 impl Read {
@@ -110,7 +129,7 @@ impl Read {
     ///
     /// # Errors
     /// One sentence with the path and what was found there.
-    pub(super) fn open(path: &Path) -> Result<Read> {
+    pub(in crate::command) fn open(path: &Path) -> Result<Read> {
         let shown = path.display();
         let bytes = std::fs::read(path).map_err(|error| refused(format!("cannot read {shown}: {error}")))?;
         let value: Value = serde_json::from_slice(&bytes).map_err(|error| {
@@ -119,7 +138,7 @@ impl Read {
                     "{shown} is truncated: it ends in the middle of a report, after {} bytes",
                     bytes.len()
                 ),
-                false => format!("{shown} is no report: diff reads what --format json writes ({error})"),
+                false => format!("{shown} is no report: give what --format json writes ({error})"),
             })
         })?;
         match value.get("schema").and_then(Value::as_u64) {
@@ -142,18 +161,18 @@ impl Read {
     }
 
     /// Returns an error if the two reports cannot be compared.
-    pub(super) fn comparable(&self, other: &Read, options: &Diff) -> Result<()> {
+    pub(in crate::command) fn comparable(&self, other: &Read, programs: Programs) -> Result<()> {
         let differ = |what: &str, own: &str, others: &str, remedy: &str| {
             let (before, after) = (self.path.display(), other.path.display());
             Err(refused(format!("{before} is {what} {own} and {after} is {what} {others}: {remedy}")))
         };
         if self.kind != other.kind {
-            return differ("a report of", &self.kind, &other.kind, "compare reports of one command");
+            return differ("a report of", &self.kind, &other.kind, "give reports of one command");
         }
-        if self.program() != other.program() && !options.any_program {
+        if self.program() != other.program() && programs == Programs::One {
             let (before, after) = (self.program(), other.program());
             return Err(refused(format!(
-                "different programs ({before}, {after}); add --any-program to compare anyway"
+                "different programs ({before}, {after}); add --any-program to go on anyway"
             )));
         }
         let whole = |region: &Option<String>| region.clone().unwrap_or_else(|| "(the whole run)".into());
@@ -162,7 +181,7 @@ impl Read {
                 "of region",
                 &whole(&self.region),
                 &whole(&other.region),
-                "compare the same region",
+                "give reports of the same region",
             );
         }
         if self.rep != other.rep {
@@ -175,7 +194,7 @@ impl Read {
     ///
     /// # Errors
     /// When a named one is in neither report.
-    pub(super) fn metrics(&self, other: &Read, wanted: &[String]) -> Result<Vec<String>> {
+    pub(in crate::command) fn metrics(&self, other: &Read, wanted: &[String]) -> Result<Vec<String>> {
         let known = |metric: &str| self.totals.has(metric) || other.totals.has(metric);
         if let Some(unknown) = wanted.iter().find(|metric| !known(metric)) {
             let columns: Vec<&str> =
@@ -193,7 +212,7 @@ impl Read {
     ///
     /// # Errors
     /// If rows are to be lines and the report has none.
-    pub(super) fn rows(&self, by: DiffBy) -> Result<&[Row]> {
+    pub(in crate::command) fn rows(&self, by: DiffBy) -> Result<&[Row]> {
         match (by, &self.by, &self.rows) {
             (DiffBy::Function, ..) => Ok(&self.functions),
             (DiffBy::Line, Some(by), Some(rows)) if by.iter().any(|by| by == "line") => Ok(rows),
@@ -204,7 +223,7 @@ impl Read {
     }
 
     /// A sentence for users who leave rows out of the totals, if the report does not have all rows.
-    pub(super) fn shortened(&self, by: DiffBy) -> Option<String> {
+    pub(in crate::command) fn shortened(&self, by: DiffBy) -> Option<String> {
         let rows = self.rows(by).ok()?;
         let shown: u64 = rows.iter().map(|row| row.counts.get("instructions")).sum();
         (shown < self.totals.get("instructions")).then(|| {
@@ -214,7 +233,7 @@ impl Read {
     }
 
     /// Notes about differences between two comparable reports.
-    pub(super) fn notes(&self, other: &Read) -> Vec<String> {
+    pub(in crate::command) fn notes(&self, other: &Read) -> Vec<String> {
         let mut notes = Vec::new();
         for report in [self, other].into_iter().filter(|report| report.partial) {
             notes.push(format!("note: {} was interrupted: its numbers are partial", report.path.display()));

@@ -5,6 +5,7 @@ use super::read::{Mapped, Place, Read};
 use super::{mapping, Pairs};
 use crate::cli::Diff;
 use anyhow::Result;
+use present::order::set_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A row of the comparison.
@@ -101,9 +102,9 @@ impl Side {
     /// Gives files that only this report has the names of those that they are in the other one.
     /// Returns sentences about it.
     fn move_files(&mut self, other: &Side) -> Vec<String> {
-        let names = |side: &Side| side.files.keys().cloned().collect::<BTreeSet<String>>();
+        let names = |side: &Side| set_of(side.files.keys().cloned());
         let (own, others) = (names(self), names(other));
-        let borrowed = |names| BTreeSet::from_iter(<&BTreeSet<String>>::into_iter(names).map(String::as_str));
+        let borrowed = |names| set_of(<&BTreeSet<String>>::into_iter(names).map(String::as_str));
         let moved = mapping::moved(&borrowed(&own), &borrowed(&others));
         for (old, new) in &moved {
             if let Some(lines) = self.files.remove(*old) {
@@ -116,7 +117,7 @@ impl Side {
 
 /// The keys of two maps, each once.
 fn keys<'a, V>(one: &'a BTreeMap<String, V>, other: &'a BTreeMap<String, V>) -> BTreeSet<&'a String> {
-    one.keys().chain(other.keys()).collect()
+    set_of(one.keys().chain(other.keys()))
 }
 
 /// Values before and after; 0 where there are none.

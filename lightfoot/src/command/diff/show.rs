@@ -5,9 +5,9 @@ use super::{Difference, Pairs};
 use anyhow::Result;
 use present::csv::field;
 use present::number::{brief, grouped};
+use present::order::map_of;
 use present::terminal::{front_cut, middle_cut, printable, WIDTH};
 use serde_json::json;
-use std::collections::BTreeMap;
 
 impl Difference {
     pub(super) fn text(&self, rows: usize) -> String {
@@ -51,12 +51,13 @@ impl Difference {
     }
 
     pub(super) fn json(&self, rows: usize) -> Result<String> {
-        let pair = |pairs: &Pairs| {
-            let fields = self.metrics.iter().zip(pairs);
-            fields
-                .map(|(metric, (before, after))| (metric.clone(), json!({"before": before, "after": after})))
-                .collect::<BTreeMap<_, _>>()
-        };
+        let pair =
+            |pairs: &Pairs| {
+                let fields = self.metrics.iter().zip(pairs);
+                map_of(fields.map(|(metric, (before, after))| {
+                    (metric.clone(), json!({"before": before, "after": after}))
+                }))
+            };
         let row = |row: &Changed| match &row.was {
             Some(was) => json!({"name": row.name, "was": was, "change": pair(&row.pairs)}),
             None => json!({"name": row.name, "change": pair(&row.pairs)}),

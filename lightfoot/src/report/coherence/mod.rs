@@ -12,6 +12,7 @@ mod text;
 use coherence::{CoherenceProfile, Counts, LineCounts, Pair, Touched};
 use instrument::Profile;
 use naming::Namer;
+use present::order::SortRows;
 use std::collections::BTreeMap;
 
 /// The program, its end, and how it was simulated.
@@ -155,7 +156,7 @@ impl CoherenceReport {
             let objects = namer.objects(line.address..end, blocks);
             lines.push(LineRow { address: line.address, counts, touched, objects, pairs });
         }
-        lines.sort_by_key(|line| std::cmp::Reverse((line.counts.sharing(), line.counts.invalidations)));
+        lines.sort_rows_by_key(|line| std::cmp::Reverse((line.counts.sharing(), line.counts.invalidations)));
         let pairs = summed(lines.iter().flat_map(|line| line.pairs.iter().cloned()));
         let objects = objects(&lines);
         let threads = found.threads.iter().cloned().chain(std::iter::repeat(Vec::new()));
@@ -186,7 +187,7 @@ fn summed(pairs: impl IntoIterator<Item = PairRow>) -> Vec<PairRow> {
         false_sharing,
     };
     let mut rows: Vec<PairRow> = sums.into_iter().map(row).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.sharing()));
+    rows.sort_rows_by_key(|row| std::cmp::Reverse(row.sharing()));
     rows
 }
 
@@ -209,7 +210,7 @@ fn objects(lines: &[LineRow]) -> Vec<ObjectRow> {
     }
     let named = |(name, row): (&str, ObjectRow)| ObjectRow { name: name.to_owned(), ..row };
     let mut rows: Vec<ObjectRow> = rows.into_iter().map(named).collect();
-    rows.sort_by_key(|row| std::cmp::Reverse((row.counts.sharing(), row.counts.invalidations)));
+    rows.sort_rows_by_key(|row| std::cmp::Reverse((row.counts.sharing(), row.counts.invalidations)));
     rows
 }
 

@@ -3,6 +3,7 @@
 use super::{Frame, Lying, PairRow, Place};
 use coherence::{HeapBlock, Pair};
 use instrument::Profile;
+use present::order::{set_of, SortRows};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use symbol::{demangle, Kind, Listing, Symbolizer};
@@ -79,7 +80,7 @@ impl<'a> Namer<'a> {
     /// What lies at some addresses, given the blocks of the heap there.
     pub(super) fn objects(&mut self, range: Range<u64>, blocks: &[HeapBlock]) -> Vec<Lying> {
         if !blocks.is_empty() {
-            let named = blocks.iter().map(|block| self.block(block)).collect::<BTreeSet<_>>();
+            let named = set_of(blocks.iter().map(|block| self.block(block)));
             return named.into_iter().collect();
         }
         let variables = self.variables(&range);
@@ -127,7 +128,7 @@ fn variables(profile: &Profile) -> Vec<Variable> {
             Some(Variable { address, size_bytes: named.size_bytes, name: named.name.clone() })
         }));
     }
-    all.sort_by_key(|variable| (variable.address, std::cmp::Reverse(variable.size_bytes)));
+    all.sort_rows_by_key(|variable| (variable.address, std::cmp::Reverse(variable.size_bytes)));
     let mut end = 0;
     all.retain(|variable| {
         let outside = variable.address >= end;

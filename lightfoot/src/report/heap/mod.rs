@@ -10,6 +10,7 @@ mod text;
 pub use massif::MassifShape;
 
 use heap::{Amount, HeapProfile, Snapshot};
+use present::order::SortRows;
 use serde_json::{json, Value};
 use std::path::Path;
 use symbol::{demangle, Symbolizer};
@@ -176,7 +177,7 @@ impl HeapReport {
 
     /// Sorts the places by a column, the largest first.
     pub fn sort_by(&mut self, key: impl Fn(&SiteRow) -> u64) {
-        self.sites.sort_by_key(|site| std::cmp::Reverse((key(site), site.bytes, site.blocks)));
+        self.sites.sort_rows_by_key(|site| std::cmp::Reverse((key(site), site.bytes, site.blocks)));
     }
 
     /// The report as JSON.

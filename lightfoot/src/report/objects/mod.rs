@@ -1,16 +1,20 @@
 //! The part of a report that is about data: misses by object.
 
 mod csv;
+mod html;
 mod page;
+mod picture;
 mod text;
 mod types;
 
+pub use html::Top;
 pub use types::{FieldRow, Hole, TypeRow, UntypedRow};
 
 use crate::run::hierarchy::Hierarchy;
 use crate::run::tally::Misses;
 use anyhow::Result;
 use objects::{Frame, Named, Object, ObjectMisses, Uses};
+use present::order::SortRows;
 use serde::Serialize;
 use simulate::CycleModel;
 
@@ -170,7 +174,7 @@ impl Objects {
         let model = CycleModel::of(&hierarchy.machine);
         let row = |object: &Object| ObjectRow::of(object, named, hierarchy, model.as_ref());
         let mut objects: Vec<ObjectRow> = named.objects.iter().map(row).collect();
-        objects.sort_by(|a, b| {
+        objects.sort_rows(|a, b| {
             let order = (b.weight(), b.misses.dtlb_misses).cmp(&(a.weight(), a.misses.dtlb_misses));
             order.then_with(|| (a.kind, &a.name, &a.library).cmp(&(b.kind, &b.name, &b.library)))
         });

@@ -3,6 +3,7 @@
 
 use super::types::{FieldRow, ProposalRow, Together, TypeRow};
 use present::number::{brief, grouped, percent};
+use present::order::SortRows;
 use present::terminal::{middle_cut, printable, Page};
 
 /// The page as text.
@@ -106,7 +107,7 @@ fn proposed(row: &TypeRow, together: &Together, proposal: &ProposalRow, page: &P
         ),
     );
     let mut members: Vec<_> = proposal.members.iter().collect();
-    members.sort_by_key(|member| member.offset);
+    members.sort_rows_by_key(|member| member.offset);
     let names: Vec<String> = members.iter().map(|member| printable(&member.name)).collect();
     out += &page.sentence("    ", &names.join(", "));
     out

@@ -9,7 +9,7 @@ use present::number::{brief, grouped, percent};
 use present::terminal::{middle_cut, printable, Page};
 
 /// Frames of a stack that a row shows.
-const FRAMES: usize = 3;
+pub(super) const FRAMES: usize = 3;
 
 impl Objects {
     /// The first `rows` rows as a table.

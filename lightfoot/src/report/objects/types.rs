@@ -4,6 +4,7 @@ use super::{cost, Objects};
 use crate::run::hierarchy::Hierarchy;
 use crate::run::tally::Misses;
 use objects::{lines_now, propose, FoundType, Named, ObjectKind, ObjectMisses, TypeLayout, Visits};
+use present::order::SortRows;
 use serde::Serialize;
 use simulate::CycleModel;
 use std::cmp::Reverse;
@@ -190,7 +191,7 @@ impl TypeRow {
             }
         }
         pairs.retain(|pair| pair.visits > 0);
-        pairs.sort_by_key(|pair| Reverse(pair.visits));
+        pairs.sort_rows_by_key(|pair| Reverse(pair.visits));
         pairs.truncate(PAIRS);
         let proposal = propose(layout, visits, *line_bytes).map(|proposal| ProposalRow {
             members: proposal
@@ -210,6 +211,11 @@ impl TypeRow {
             pairs,
             proposal,
         });
+    }
+
+    /// Bytes of a line of data.
+    pub(super) fn line_bytes(&self) -> u64 {
+        self.line_bytes
     }
 
     /// First-level misses.
@@ -249,7 +255,7 @@ pub(super) fn types(named: &Named, hierarchy: &Hierarchy, model: Option<&CycleMo
         }
     }
     rows.retain(|row| row.misses != hierarchy.of_object(&ObjectMisses::default()));
-    rows.sort_by(|a, b| b.weight().cmp(&a.weight()).then_with(|| a.name.cmp(&b.name)));
+    rows.sort_rows(|a, b| b.weight().cmp(&a.weight()).then_with(|| a.name.cmp(&b.name)));
     rows
 }
 
@@ -264,7 +270,7 @@ pub(super) fn untyped(named: &Named, hierarchy: &Hierarchy) -> Vec<UntypedRow> {
         misses: hierarchy.of_object(sum),
     };
     let mut rows: Vec<UntypedRow> = sums.iter().map(row).collect();
-    rows.sort_by_key(|row| Reverse(row.misses.l1d() + row.misses.l1i_misses.unwrap_or(0)));
+    rows.sort_rows_by_key(|row| Reverse(row.misses.l1d() + row.misses.l1i_misses.unwrap_or(0)));
     rows
 }
 
@@ -323,7 +329,7 @@ impl Objects {
             size_bytes: None,
             accesses: None,
         }));
-        lines.sort_by_key(|line| Reverse(line.weight()));
+        lines.sort_rows_by_key(|line| Reverse(line.weight()));
         lines
     }
 }

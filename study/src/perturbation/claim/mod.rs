@@ -13,6 +13,7 @@ use super::trace::MACHINE;
 use crate::layout::Spread;
 use crate::outcome::{Claim, Verdict};
 use measure::rank::spearman;
+use present::order::SortRows;
 
 /// A sentence that says whether some relation is disturbed by how many added instructions.
 struct Expectation {
@@ -418,7 +419,7 @@ fn bump(findings: &Findings) -> Claim {
         return open(place, sentence, measured);
     };
     let mut order: Vec<usize> = (0..signals.software.len().min(signals.l2[1].len())).collect();
-    order.sort_by(|&a, &b| signals.l2[1][b].total_cmp(&signals.l2[1][a]));
+    order.sort_rows(|&a, &b| signals.l2[1][b].total_cmp(&signals.l2[1][a]));
     let mean = |records: &[usize]| {
         records.iter().map(|&record| signals.software[record]).sum::<f64>() / records.len().max(1) as f64
     };
