@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod allocator;
+mod amount;
 mod ask;
 mod follow;
 mod heap;
@@ -39,8 +40,9 @@ mod thread;
 mod word;
 
 pub use allocator::{Entries, Function};
+pub use amount::Amount;
 pub use follow::{Blocks, CallStack, Found, WARMED};
-pub use sites::{Amount, Site};
+pub use sites::Site;
 pub use snapshots::{Snapshot, SnapshotKind, SnapshotPlan};
 pub use thread::StackFrame;
 

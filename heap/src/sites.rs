@@ -4,20 +4,12 @@
 //! places that have changed since the last time, so that a heap that grows and shrinks in turns
 //! costs no pass over all places each time.
 
+use crate::amount::Amount;
 use crate::snapshots::{padding_bytes, Moment, Snapshots};
 use symbol::ByNumber;
 
 /// Blocks of more bytes have no counts of accesses by byte.
 pub(crate) const COUNTED_BYTES_MAX: u64 = 1024;
-
-/// Bytes, and the blocks in which they lie.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amount {
-    /// Bytes, as the program asked for them; a block of no bytes counts one.
-    pub bytes: u64,
-    /// Blocks.
-    pub blocks: u64,
-}
 
 /// What became of the blocks of a place that allocates, or of all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

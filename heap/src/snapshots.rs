@@ -9,7 +9,7 @@
 //! **Leaves out** stacks, and pages that the program maps itself. Source: the manual of Massif,
 //! Valgrind's tool, whose rules for taking and dropping these are.
 
-use crate::sites::Amount;
+use crate::amount::Amount;
 
 /// To what an allocator rounds blocks up.
 const ALIGNMENT_BYTES: u64 = 16;

@@ -25,9 +25,14 @@ const fn spun(times: u64) -> u64 {
 }
 
 fn program(bench: &Bench, name: &str, body: &str) -> Option<PathBuf> {
+    linked(bench, name, &[], body)
+}
+
+/// Compiles a program with options of the linker.
+fn linked(bench: &Bench, name: &str, options: &[&str], body: &str) -> Option<PathBuf> {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/valgrind");
     let include = format!("-I{}", include.display());
-    compile(bench, name, &["-g", &include], &format!("{SPIN}{body}"))
+    compile(bench, name, &[&["-g", &include], options].concat(), &format!("{SPIN}{body}"))
 }
 
 fn valgrind(bench: &Bench, options: &[&str], program: &Path) -> Ran {
@@ -225,6 +230,36 @@ fn a_function_collects_while_it_runs() {
     assert_eq!(outer.of("spin"), [4 * spun(5)]);
     assert_eq!(outer.of("main"), [0], "the caller counts nothing");
     assert_eq!(run("sp*n").totals(), [[run("spin").of("spin")[0]]]);
+}
+
+/// Reading lines takes longer than a short benchmark; names of functions are there at once.
+#[test]
+fn callers_in_a_library_that_counts_nothing_have_names_and_no_lines() {
+    let bench = Bench::new();
+    let library = "void call(void (*function)(void)) { function(); }";
+    if compile(&bench, "libcaller.so", &["-g", "-O0", "-shared", "-fPIC"], library).is_none() {
+        return;
+    }
+    let body = r#"void call(void (*function)(void));
+        __attribute__((noinline)) void inner(void){ spin(5); }
+        int main(void){ call(inner); return 0; }"#;
+    let folder = bench.path().display();
+    let search = [format!("-L{folder}"), format!("-Wl,--no-as-needed,-rpath={folder}")];
+    let options = [&search[0], &search[1], "-lcaller"];
+    let program = linked(&bench, "calling", &options, body).expect("the library was compiled");
+    let options = ["--toggle-collect=inner", "--callgrind-out-file=out"];
+    valgrind(&bench, &[&PLAIN[..], &options].concat(), &program).ends_with(0);
+    let text = std::fs::read_to_string(bench.join("out")).unwrap();
+    let file_of = |function: &str| {
+        let before = text.split(&format!("\nfn={function}\n")).next().unwrap();
+        assert!(before.len() < text.len(), "no {function} in {text}");
+        before.lines().rfind(|line| line.starts_with("fl=")).unwrap().to_owned()
+    };
+    assert_eq!(file_of("call"), "fl=???", "{text}");
+    // In the program something is counted, so it has lines, those of its callers too.
+    assert_eq!(file_of("main"), file_of("inner"), "{text}");
+    assert!(file_of("main").ends_with(".c"), "{text}");
+    assert_eq!(Costs::read(&bench.join("out")).of("spin"), [spun(5)]);
 }
 
 #[test]

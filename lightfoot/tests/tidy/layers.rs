@@ -203,7 +203,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("cycles", &["lib", "rates", "flow graph stall", "core parts step text", "timing words"]),
     ("call-graph", &["lib", "thread", "keys", "stack", "events"]),
-    ("heap", &["tests", "follow", "ask heap", "sites thread", "allocator lib live word"]),
+    ("heap", &["tests", "follow", "ask heap", "sites thread", "snapshots", "allocator amount lib live word"]),
     (
         "coherence",
         &["tests", "tool", "naive objects rounds", "ask caches", "associative counts lib ways"],

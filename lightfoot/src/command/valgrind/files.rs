@@ -44,28 +44,21 @@ impl Places {
         settings: &Settings,
         mut symbols: Symbolizer,
     ) -> Places {
-        // What ran outside of all parts needs no names.
-        let mut ran: BTreeSet<u32> = sections.iter().flat_map(|section| section.part.ran()).collect();
-        let calls = sections.iter().flat_map(|section| &section.calls);
-        ran.extend(calls.flat_map(|calls| [calls.block, calls.callee]));
-        for (block, number) in profile.blocks.iter_mut().zip(0..) {
-            if !ran.contains(&number) {
-                block.executions = 0;
-            }
-        }
+        let beside = without_lines(profile, sections);
         let tally = tally(profile, None, (settings.rep, Grain::Lines), &mut symbols);
-        let addresses = if settings.addresses { addresses(profile, &mut symbols) } else { Vec::new() };
+        let mut places: Vec<Option<Place>> =
+            (0..profile.instructions.len()).map(|instruction| place(&tally, &symbols, instruction)).collect();
+        for block in beside {
+            name(profile, block, &mut symbols, &mut places);
+        }
+        if settings.addresses {
+            set_addresses(profile, &mut symbols, &mut places);
+        }
         let mut names = Names::default();
         names.objects.extend(symbols.libraries().iter().map(|one| one.path.to_string_lossy().into_owned()));
         names.functions.extend(symbols.functions().iter().map(|one| demangle(&one.name)));
         names.files.push(UNKNOWN.to_owned());
         names.files.extend(symbols.sources().files().iter().cloned());
-        let place = |instruction| {
-            let place = place(&tally, &symbols, instruction)?;
-            let address = addresses.get(instruction).copied().unwrap_or(0);
-            Some(Place { address, ..place })
-        };
-        let places = (0..profile.instructions.len()).map(place).collect();
         Places { names, places }
     }
 
@@ -109,6 +102,50 @@ impl Places {
     }
 }
 
+/// Leaves the executions of what a part counted, and gives the blocks that need a function's name
+/// alone.
+///
+/// What ran outside of all parts needs no names, but who calls from there does. Benchmarks are
+/// called by the C library and the loader, of which nothing is counted then: reading their lines
+/// would take longer than the benchmark. A library of which anything is counted has its lines read,
+/// so that no function stands in two files.
+fn without_lines(profile: &mut Profile, sections: &[Section]) -> Vec<usize> {
+    let counted: BTreeSet<u32> = sections.iter().flat_map(|section| section.part.ran()).collect();
+    let calls = sections.iter().flat_map(|section| &section.calls);
+    let called: BTreeSet<u32> = calls.flat_map(|calls| [calls.block, calls.callee]).collect();
+    let module = |number: u32| profile.blocks[number as usize].module as usize;
+    let libraries: BTreeSet<&Path> =
+        counted.iter().map(|&number| profile.modules[module(number)].path.as_path()).collect();
+    let mut beside = Vec::new();
+    let mut forgotten = Vec::new();
+    for number in 0..profile.blocks.len() as u32 {
+        let lines = libraries.contains(profile.modules[module(number)].path.as_path());
+        match (counted.contains(&number), called.contains(&number)) {
+            (true, _) => {}
+            (false, true) if lines => {}
+            (false, true) => beside.push(number as usize),
+            (false, false) => forgotten.push(number as usize),
+        }
+    }
+    for &block in forgotten.iter().chain(&beside) {
+        profile.blocks[block].executions = 0;
+    }
+    beside
+}
+
+/// Gives the instructions of a block the names of their functions, and no lines.
+fn name(profile: &Profile, block: usize, symbols: &mut Symbolizer, places: &mut [Option<Place>]) {
+    let block = &profile.blocks[block];
+    let module = &profile.modules[block.module as usize];
+    let first = block.first as usize;
+    for index in first..first + block.count as usize {
+        let offset = u64::from(profile.instructions[index].offset);
+        let function = symbols.function_at(module, block.ip + offset).function;
+        let object = symbols.functions()[function].library;
+        places[index] = Some(Place { object, function, home: 0, file: 0, address: 0, line: 0 });
+    }
+}
+
 fn place(tally: &Tally, symbols: &Symbolizer, instruction: usize) -> Option<Place> {
     let cell = tally.cell_of(instruction)?;
     let object = symbols.functions()[cell.function].library;
@@ -121,20 +158,19 @@ fn place(tally: &Tally, symbols: &Symbolizer, instruction: usize) -> Option<Plac
     Some(Place { object, function: cell.function, home, file, address: 0, line })
 }
 
-/// The link address of each instruction that ran.
-fn addresses(profile: &Profile, symbols: &mut Symbolizer) -> Vec<u64> {
-    let mut addresses = vec![0; profile.instructions.len()];
-    for block in profile.blocks.iter().filter(|block| block.executions > 0) {
+/// Gives every place the link address of its instruction.
+fn set_addresses(profile: &Profile, symbols: &mut Symbolizer, places: &mut [Option<Place>]) {
+    for block in &profile.blocks {
         let module = &profile.modules[block.module as usize];
         let first = block.first as usize;
-        for (index, instruction) in profile.instructions[first..][..block.count as usize].iter().enumerate() {
-            let ip = block.ip + u64::from(instruction.offset);
+        for index in first..first + block.count as usize {
+            let Some(place) = &mut places[index] else { continue };
+            let ip = block.ip + u64::from(profile.instructions[index].offset);
             let found = symbols.function_at(module, ip);
             let start = symbols.functions()[found.function].address;
-            addresses[first + index] = start.wrapping_add(ip.wrapping_sub(found.range.start));
+            place.address = start.wrapping_add(ip.wrapping_sub(found.range.start));
         }
     }
-    addresses
 }
 
 /// Writes the files of a process; returns the sum of everything that it counted.
