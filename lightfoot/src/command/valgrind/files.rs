@@ -137,12 +137,12 @@ fn without_lines(profile: &mut Profile, sections: &[Section]) -> Vec<usize> {
 fn name(profile: &Profile, block: usize, symbols: &mut Symbolizer, places: &mut [Option<Place>]) {
     let block = &profile.blocks[block];
     let module = &profile.modules[block.module as usize];
-    let first = block.first as usize;
-    for index in first..first + block.count as usize {
-        let offset = u64::from(profile.instructions[index].offset);
-        let function = symbols.function_at(module, block.ip + offset).function;
+    let range = block.first as usize..block.first as usize + block.count as usize;
+    for (place, instruction) in places[range.clone()].iter_mut().zip(&profile.instructions[range]) {
+        let ip = block.ip + u64::from(instruction.offset);
+        let function = symbols.function_at(module, ip).function;
         let object = symbols.functions()[function].library;
-        places[index] = Some(Place { object, function, home: 0, file: 0, address: 0, line: 0 });
+        *place = Some(Place { object, function, home: 0, file: 0, address: 0, line: 0 });
     }
 }
 
@@ -162,10 +162,10 @@ fn place(tally: &Tally, symbols: &Symbolizer, instruction: usize) -> Option<Plac
 fn set_addresses(profile: &Profile, symbols: &mut Symbolizer, places: &mut [Option<Place>]) {
     for block in &profile.blocks {
         let module = &profile.modules[block.module as usize];
-        let first = block.first as usize;
-        for index in first..first + block.count as usize {
-            let Some(place) = &mut places[index] else { continue };
-            let ip = block.ip + u64::from(profile.instructions[index].offset);
+        let range = block.first as usize..block.first as usize + block.count as usize;
+        for (place, instruction) in places[range.clone()].iter_mut().zip(&profile.instructions[range]) {
+            let Some(place) = place else { continue };
+            let ip = block.ip + u64::from(instruction.offset);
             let found = symbols.function_at(module, ip);
             let start = symbols.functions()[found.function].address;
             place.address = start.wrapping_add(ip.wrapping_sub(found.range.start));
