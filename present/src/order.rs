@@ -4,9 +4,8 @@
 //! time, and an executable that shows many tables has a hundred of them. **How.** Here the numbers
 //! of the rows are sorted, by a comparison that is called through a pointer, and then the rows are
 //! swapped to where they belong; a table more costs 300 bytes. **Cost.** One memory allocation of 8
-//! bytes a row, and an indirect call a comparison, which is 5 % more time for a hundred thousand
-//! rows of names. **Leaves out** what is sorted in loops that matter: call the slice's own methods
-//! there.
+//! bytes a row, and an indirect call a comparison. **Leaves out** what is sorted in loops that
+//! matter: call the slice's own methods there.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
