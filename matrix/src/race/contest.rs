@@ -152,3 +152,32 @@ fn quantile(values: &[f64], share: f64) -> f64 {
     sorted.sort_by(f64::total_cmp);
     sorted[((sorted.len() - 1) as f64 * share).round() as usize]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    /// How often a run of this length is called in three passes, and how many figures it has.
+    fn calls(length: Duration) -> (usize, usize) {
+        let calls = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&calls);
+        let run = move || {
+            counted.set(counted.get() + 1);
+            std::thread::sleep(length);
+        };
+        let mut contest = Contest::new(1.0, 0.0, || 1.0);
+        contest.add("one".into(), Box::new(run));
+        contest.run(3);
+        (calls.get(), contest.contestants[0].seconds.len())
+    }
+
+    #[test]
+    fn a_long_run_is_measured_each_time_and_a_short_one_is_warmed() {
+        // Three runs to calibrate, and two in each pass.
+        assert_eq!(calls(Duration::ZERO), (9, 3));
+        assert_eq!(calls(Duration::from_secs_f64(LONG_S)), (3, 3));
+    }
+}

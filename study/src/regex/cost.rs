@@ -23,13 +23,13 @@ use std::process::{Command, Stdio};
 /// Variables of every contender: text is UTF-8.
 const LOCALE: (&str, &str) = ("LC_ALL", "C.UTF-8");
 
-/// A contender's cost in instructions, or why it has none.
+/// What one family costs every contender in instructions.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Counted {
-    /// Lines of the sample that match.
+    /// Lines that match, of the text whose instructions are counted.
     pub(super) lines: u64,
-    /// Instructions and mispredicted branches a byte of each contender, in the order of
-    /// [`CONTENDERS`].
+    /// Instructions and mispredicted branches a byte of each contender, or why it has none, in the
+    /// order of [`CONTENDERS`].
     per_byte: Vec<Result<[f64; 2], String>>,
 }
 
