@@ -62,7 +62,13 @@ pub(crate) struct Buffer<T> {
     element: std::marker::PhantomData<T>,
 }
 
-impl<T: Element> Buffer<T> {
+/// A type of which all-zero bytes are a value.
+pub(crate) trait Zeroed: Copy {}
+impl<T: Element> Zeroed for T {}
+/// Words of packed operands of [`crate::mixed`].
+impl Zeroed for u32 {}
+
+impl<T: Zeroed> Buffer<T> {
     /// A buffer of `len` zeros.
     pub(crate) fn zeroed(len: usize) -> Result<Buffer<T>, Error> {
         Ok(Buffer { bytes: Bytes::zeroed(byte_len::<T>(len)?), len, element: std::marker::PhantomData })
@@ -86,7 +92,7 @@ fn byte_len<T>(len: usize) -> Result<usize, Error> {
     bytes.map(|bytes| bytes.next_multiple_of(ALIGN)).ok_or(Error::TooLarge { rows: len, cols: 1 })
 }
 
-impl<T: Element> Clone for Buffer<T> {
+impl<T: Zeroed> Clone for Buffer<T> {
     fn clone(&self) -> Self {
         let mut copy = Buffer::zeroed(self.len).expect("as large as one that exists");
         copy.copy_from_slice(self);
@@ -98,8 +104,8 @@ impl<T> Deref for Buffer<T> {
     type Target = [T];
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: the allocation holds `len` elements, zeroed at first, and zero bytes are a valid
-        // `Element`.
+        // SAFETY: the allocation holds `len` elements, zeroed at first, and zero bytes are a value of
+        // `Zeroed` types.
         unsafe { std::slice::from_raw_parts(self.bytes.start.as_ptr().cast(), self.len) }
     }
 }

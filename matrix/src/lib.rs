@@ -100,6 +100,7 @@ mod gemm;
 pub mod interop;
 pub mod kernel;
 mod layout;
+pub mod mixed;
 mod panel;
 pub mod paper;
 #[cfg(feature = "race")]

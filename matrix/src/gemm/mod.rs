@@ -11,12 +11,12 @@ mod direct;
 mod job;
 mod multiplication;
 mod operand;
-mod pool;
+pub(crate) mod pool;
 mod prepared;
 mod scale;
 mod small;
 mod source;
-mod threads;
+pub(crate) mod threads;
 mod tile;
 
 pub use batch::multiply_batch;

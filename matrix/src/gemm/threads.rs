@@ -42,7 +42,7 @@ pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error>
 }
 
 /// `len` cut into at most `parts` ranges of nearly equal size, at multiples of `unit`.
-fn cut(len: usize, parts: usize, unit: usize) -> Vec<Range<usize>> {
+pub(crate) fn cut(len: usize, parts: usize, unit: usize) -> Vec<Range<usize>> {
     let units = len.div_ceil(unit);
     let parts = parts.min(units).max(1);
     let edge = |part: usize| (units * part / parts * unit).min(len);
