@@ -20,15 +20,41 @@ use std::ops::Range;
 
 /// Words of a row that are read together: a cache line.
 const PIECE: usize = 16;
+/// Rows that are read together at an edge.
+const EDGE: usize = 8;
 
-/// Packs steps `ks` of the rows `rows` into panels of `ROWS` rows.
+/// A packing function: its name and the features that it is compiled with.
+macro_rules! packing {
+    ($name:ident $(, $features:literal)?) => {
+        /// Packs steps `ks` of the rows `rows` into panels of `ROWS` rows.
+        ///
+        /// # Safety
+        /// These entries of the source are readable, and the processor has the function's features.
+        ///
+        /// # Panics
+        /// When `panels` is shorter than the panels of all rows.
+        $(#[cfg(target_arch = "x86_64")] #[target_feature(enable = $features)])?
+        pub(super) unsafe fn $name<T: Word<DEPTH>, const ROWS: usize, const DEPTH: usize>(
+            source: &Source<T>,
+            rows: Range<usize>,
+            ks: Range<usize>,
+            panels: &mut [u32],
+        ) {
+            // SAFETY: the caller's promise.
+            unsafe { all::<T, ROWS, DEPTH>(source, rows, ks, panels) }
+        }
+    };
+}
+packing!(plain);
+packing!(avx2, "avx2");
+packing!(avx512, "avx512f,avx512bw,avx512vl");
+
+/// The body of the packing functions, which is compiled into each.
 ///
 /// # Safety
 /// These entries of the source are readable.
-///
-/// # Panics
-/// When `panels` is shorter than the panels of all rows.
-pub(super) unsafe fn panels<T: Word<DEPTH>, const ROWS: usize, const DEPTH: usize>(
+#[inline(always)]
+unsafe fn all<T: Word<DEPTH>, const ROWS: usize, const DEPTH: usize>(
     source: &Source<T>,
     rows: Range<usize>,
     ks: Range<usize>,
@@ -47,7 +73,7 @@ pub(super) unsafe fn panels<T: Word<DEPTH>, const ROWS: usize, const DEPTH: usiz
             match source.strides() {
                 (_, 1) => part.along_steps::<ROWS, DEPTH>(panel),
                 (1, _) => part.along_rows::<ROWS, DEPTH>(panel),
-                _ => part.one_by_one::<ROWS, DEPTH>(panel, 0),
+                _ => part.one_by_one::<ROWS, DEPTH>(panel),
             }
         }
     }
@@ -72,22 +98,60 @@ impl<T> Part<'_, T> {
     where
         T: Word<DEPTH>,
     {
+        // SAFETY: the steps of row `i` from `step` on are contiguous and readable.
+        let steps = |i: usize, step: usize, count: usize| unsafe {
+            std::slice::from_raw_parts(self.source.place(self.first + i, self.k + step), count)
+        };
         // Pieces of one line, all rows of a piece before the next piece.
-        let whole = self.steps / (PIECE * DEPTH);
-        for (piece, groups) in panel.as_chunks_mut::<PIECE>().0[..whole].iter_mut().enumerate() {
+        let (pieces, rest) = panel.as_chunks_mut::<PIECE>();
+        for (piece, groups) in pieces.iter_mut().enumerate() {
+            let first = piece * PIECE * DEPTH;
+            if first + PIECE * DEPTH > self.steps {
+                self.line::<ROWS, DEPTH>(groups, |i| steps(i, first, self.steps - first));
+                continue;
+            }
             for i in 0..self.rows {
-                let start = self.source.place(self.first + i, self.k + piece * PIECE * DEPTH);
-                // SAFETY: these steps of row `i` are contiguous and readable.
-                let line = unsafe { &*start.cast::<[[T; DEPTH]; PIECE]>() };
+                let (line, _) = steps(i, first, PIECE * DEPTH).as_chunks::<DEPTH>();
+                let line: &[[T; DEPTH]; PIECE] = line.try_into().expect("a whole piece");
                 for (group, &parts) in groups.iter_mut().zip(line) {
                     group[i] = T::word(parts);
                 }
             }
-            // Rows that do not exist.
-            groups.iter_mut().for_each(|group| group[self.rows..].fill(0));
+            self.clear_missing_rows(groups);
         }
-        // SAFETY: the caller's promise.
-        unsafe { self.one_by_one::<ROWS, DEPTH>(panel, whole * PIECE) }
+        let first = pieces.len() * PIECE * DEPTH;
+        self.line::<ROWS, DEPTH>(rest, |i| steps(i, first, self.steps.saturating_sub(first)));
+    }
+
+    /// Packs groups from the contiguous steps of each row, of which the last group may lack some.
+    #[inline(always)]
+    fn line<'a, const ROWS: usize, const DEPTH: usize>(
+        &self,
+        groups: &mut [[u32; ROWS]],
+        steps: impl Fn(usize) -> &'a [T],
+    ) where
+        T: Word<DEPTH> + 'a,
+    {
+        for i in 0..self.rows {
+            let (whole, last) = steps(i).as_chunks::<DEPTH>();
+            for (group, &parts) in groups.iter_mut().zip(whole) {
+                group[i] = T::word(parts);
+            }
+            if let Some(group) = groups.get_mut(whole.len()) {
+                let mut parts = [T::default(); DEPTH];
+                parts[..last.len()].copy_from_slice(last);
+                group[i] = T::word(parts);
+            }
+        }
+        self.clear_missing_rows(groups);
+    }
+
+    /// Makes the words of rows that do not exist zeros.
+    #[inline(always)]
+    fn clear_missing_rows<const ROWS: usize>(&self, groups: &mut [[u32; ROWS]]) {
+        if self.rows < ROWS {
+            groups.iter_mut().for_each(|group| group[self.rows..].iter_mut().for_each(|word| *word = 0));
+        }
     }
 
     /// Packs a source whose rows are contiguous.
@@ -99,42 +163,73 @@ impl<T> Part<'_, T> {
     where
         T: Word<DEPTH>,
     {
-        if self.rows < ROWS {
-            // SAFETY: the caller's promise.
-            return unsafe { self.one_by_one::<ROWS, DEPTH>(panel, 0) };
-        }
-        let whole = self.steps / DEPTH;
-        for (group, words) in panel[..whole].iter_mut().enumerate() {
-            // SAFETY: the rows of these columns are contiguous and readable.
-            let columns: [&[T; ROWS]; DEPTH] = std::array::from_fn(|step| unsafe {
-                &*self.source.place(self.first, self.k + group * DEPTH + step).cast::<[T; ROWS]>()
-            });
-            for (i, word) in words.iter_mut().enumerate() {
-                *word = T::word(columns.map(|column| column[i]));
+        for (group, words) in panel.iter_mut().enumerate() {
+            let step = group * DEPTH;
+            let place = |part: usize| self.source.place(self.first, self.k + step + part);
+            if self.rows == ROWS && step + DEPTH <= self.steps {
+                // SAFETY: the rows of these columns are contiguous and readable.
+                let columns: [[T; ROWS]; DEPTH] =
+                    std::array::from_fn(|part| unsafe { *place(part).cast::<[T; ROWS]>() });
+                T::words(&columns, words);
+                continue;
             }
+            // Eight rows at a time, whose copies have zeros for what does not exist.
+            let (eights, few) = words.as_chunks_mut::<EDGE>();
+            for (first, words) in eights.iter_mut().enumerate().map(|(at, words)| (at * EDGE, words)) {
+                let mut columns = [[T::default(); EDGE]; DEPTH];
+                for (part, column) in columns.iter_mut().enumerate().take(self.steps - step) {
+                    let start = place(part).wrapping_add(first);
+                    if first + EDGE <= self.rows {
+                        // SAFETY: eight rows of this column are contiguous and readable.
+                        *column = unsafe { *start.cast::<[T; EDGE]>() };
+                        continue;
+                    }
+                    for (i, entry) in column.iter_mut().enumerate().take(self.rows.saturating_sub(first)) {
+                        // SAFETY: this row of this column exists.
+                        *entry = unsafe { *start.add(i) };
+                    }
+                }
+                T::words(&columns, words);
+            }
+            let first = ROWS - few.len();
+            few.iter_mut().enumerate().for_each(|(i, word)| {
+                // SAFETY: the caller's promise.
+                *word = unsafe { self.word(first + i, step) }
+            });
         }
-        // SAFETY: the caller's promise.
-        unsafe { self.one_by_one::<ROWS, DEPTH>(panel, whole) }
     }
 
-    /// Packs the groups from `from` on, entry by entry.
+    /// The word of row `i` from step `step` on, with zeros for what does not exist.
     ///
     /// # Safety
     /// The entries of the part are readable.
-    unsafe fn one_by_one<const ROWS: usize, const DEPTH: usize>(&self, panel: &mut [[u32; ROWS]], from: usize)
+    #[inline(always)]
+    unsafe fn word<const DEPTH: usize>(&self, i: usize, step: usize) -> u32
     where
         T: Word<DEPTH>,
     {
-        for (group, words) in panel.iter_mut().enumerate().skip(from) {
+        T::word(std::array::from_fn(|part| {
+            if i >= self.rows || step + part >= self.steps {
+                return T::default();
+            }
+            // SAFETY: this row and this step exist.
+            unsafe { *self.source.place(self.first + i, self.k + step + part) }
+        }))
+    }
+
+    /// Packs a source with any strides, entry by entry.
+    ///
+    /// # Safety
+    /// The entries of the part are readable.
+    #[inline(always)]
+    unsafe fn one_by_one<const ROWS: usize, const DEPTH: usize>(&self, panel: &mut [[u32; ROWS]])
+    where
+        T: Word<DEPTH>,
+    {
+        for (group, words) in panel.iter_mut().enumerate() {
             for (i, word) in words.iter_mut().enumerate() {
-                *word = T::word(std::array::from_fn(|step| {
-                    let step = group * DEPTH + step;
-                    if i >= self.rows || step >= self.steps {
-                        return T::default();
-                    }
-                    // SAFETY: this row and this step exist.
-                    unsafe { *self.source.place(self.first + i, self.k + step) }
-                }));
+                // SAFETY: the caller's promise.
+                *word = unsafe { self.word(i, group * DEPTH) };
             }
         }
     }

@@ -11,9 +11,7 @@ mod sealed {
 }
 
 /// The type of a product's sums: `i32`, which wraps around, or `f32`.
-pub trait Sum:
-    sealed::Sealed + Copy + Send + Sync + Debug + PartialEq + Default + 'static
-{
+pub trait Sum: sealed::Sealed + Copy + Send + Sync + Debug + PartialEq + Default + 'static {
     /// Zero.
     const ZERO: Self;
     /// One.
@@ -78,6 +76,20 @@ pub(super) trait Word<const DEPTH: usize>: Narrow {
     /// The word of parts that follow each other along `k`, the first in the lowest bits. Two parts
     /// are widened to 16 bits, and one to 32.
     fn word(parts: [Self; DEPTH]) -> u32;
+    /// The words of the rows of `DEPTH` columns.
+    fn words<const ROWS: usize>(columns: &[[Self; ROWS]; DEPTH], words: &mut [u32; ROWS]);
+}
+
+/// [`Word::words`] with its parts written out, so that compilers make vector code of the loop.
+macro_rules! words {
+    ($depth:literal: $($part:literal)*) => {
+        #[inline(always)]
+        fn words<const ROWS: usize>(columns: &[[Self; ROWS]; $depth], words: &mut [u32; ROWS]) {
+            for i in 0..ROWS {
+                words[i] = Self::word([$(columns[$part][i]),*]);
+            }
+        }
+    };
 }
 
 macro_rules! integers {
@@ -88,12 +100,14 @@ macro_rules! integers {
             fn word(parts: [$narrow; 2]) -> u32 {
                 u32::from(i16::from(parts[0]) as u16) | u32::from(i16::from(parts[1]) as u16) << 16
             }
+            words!(2: 0 1);
         }
         impl Word<1> for $narrow {
             #[inline(always)]
             fn word(parts: [$narrow; 1]) -> u32 {
                 i32::from(parts[0]) as u32
             }
+            words!(1: 0);
         }
     )*};
 }
@@ -104,6 +118,7 @@ impl Word<4> for u8 {
     fn word(parts: [u8; 4]) -> u32 {
         u32::from_le_bytes(parts)
     }
+    words!(4: 0 1 2 3);
 }
 
 impl Word<4> for i8 {
@@ -111,6 +126,7 @@ impl Word<4> for i8 {
     fn word(parts: [i8; 4]) -> u32 {
         u32::from_le_bytes(parts.map(|part| part as u8))
     }
+    words!(4: 0 1 2 3);
 }
 
 macro_rules! product {
@@ -146,18 +162,21 @@ mod halves {
         fn word(parts: [bf16; 2]) -> u32 {
             u32::from(parts[0].to_bits()) | u32::from(parts[1].to_bits()) << 16
         }
+        words!(2: 0 1);
     }
     impl Word<1> for bf16 {
         #[inline(always)]
         fn word(parts: [bf16; 1]) -> u32 {
             u32::from(parts[0].to_bits()) << 16
         }
+        words!(1: 0);
     }
     impl Word<1> for f16 {
         #[inline(always)]
         fn word(parts: [f16; 1]) -> u32 {
             widened(parts[0].to_bits()).to_bits()
         }
+        words!(1: 0);
     }
 
     /// The `f32` of an `f16`'s bits, without branches, so that loops of it become vector code.

@@ -21,10 +21,7 @@ pub struct Entry {
 ///
 /// # Errors
 /// [`Error::Shape`] when shapes do not fit.
-pub fn multiply<P: Product>(
-    a: Strided<'_, P::Left>,
-    b: Strided<'_, P::Right>,
-) -> Result<Vec<Entry>, Error> {
+pub fn multiply<P: Product>(a: Strided<'_, P::Left>, b: Strided<'_, P::Right>) -> Result<Vec<Entry>, Error> {
     let ((m, k), n) = ((a.rows(), a.cols()), b.cols());
     if k != b.rows() {
         let what = "columns of A and rows of B";

@@ -29,7 +29,7 @@ pub(super) fn has_vnni() -> bool {
 
 /// A kernel: its features, its type of sums, its vector of sums, and its step.
 macro_rules! tile {
-    ($name:ident, $features:literal, $sum:ty, $zero:ident, $store:ident, |$acc:ident, $a:ident, $b:ident| $step:expr) => {
+    ($name:ident, $features:literal, $sum:ty, $zero:ident, $store:ident, ($acc:ident, $a:ident, $b:ident) => $step:expr) => {
         /// # Safety
         /// The requirements of [`super::Run`].
         #[target_feature(enable = $features)]
@@ -58,21 +58,25 @@ macro_rules! tile {
                 }
             }
             // SAFETY: the caller's promise.
-            unsafe { tile.store(&stored) }
+            unsafe { tile.store::<ROWS>(stored.as_ptr().cast()) }
         }
     };
 }
 
-tile!(unsigned_signed, "avx2,avxvnni", i32, _mm256_setzero_si256, _mm256_storeu_si256, |acc, a, b| {
-    _mm256_dpbusd_avx_epi32(acc, a, b)
-});
-tile!(signed_unsigned, "avx2,avxvnni", i32, _mm256_setzero_si256, _mm256_storeu_si256, |acc, a, b| {
-    _mm256_dpbusd_avx_epi32(acc, b, a)
-});
-tile!(pairs, "avx2", i32, _mm256_setzero_si256, _mm256_storeu_si256, |acc, a, b| {
-    _mm256_add_epi32(acc, _mm256_madd_epi16(a, b))
-});
+tile!(
+    unsigned_signed, "avx2,avxvnni", i32, _mm256_setzero_si256, _mm256_storeu_si256,
+    (acc, a, b) => _mm256_dpbusd_avx_epi32(acc, a, b)
+);
+tile!(
+    signed_unsigned, "avx2,avxvnni", i32, _mm256_setzero_si256, _mm256_storeu_si256,
+    (acc, a, b) => _mm256_dpbusd_avx_epi32(acc, b, a)
+);
+tile!(
+    pairs, "avx2", i32, _mm256_setzero_si256, _mm256_storeu_si256,
+    (acc, a, b) => _mm256_add_epi32(acc, _mm256_madd_epi16(a, b))
+);
 #[cfg(feature = "half")]
-tile!(floats, "avx2,fma", f32, _mm256_setzero_ps, _mm256_storeu_ps, |acc, a, b| {
-    _mm256_fmadd_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), acc)
-});
+tile!(
+    floats, "avx2,fma", f32, _mm256_setzero_ps, _mm256_storeu_ps,
+    (acc, a, b) => _mm256_fmadd_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), acc)
+);

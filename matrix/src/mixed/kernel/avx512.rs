@@ -5,7 +5,9 @@
 //! 32 rows exist uses one or two registers for each column.
 
 use super::Tile;
+use crate::mixed::product::Sum;
 use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
 
 /// Rows of a panel.
 const ROWS: usize = 48;
@@ -16,6 +18,8 @@ const LANES: usize = 16;
 
 pub(super) fn has_avx512() -> bool {
     is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
 }
 
 pub(super) fn has_vnni() -> bool {
@@ -27,9 +31,65 @@ pub(super) fn has_bf16() -> bool {
     has_avx512() && is_x86_feature_detected!("avx512bf16")
 }
 
+/// Adds the sums of a tile to columns of contiguous rows: its name, the type of sums and of
+/// vectors, and the instructions that load, store, repeat, multiply and add.
+macro_rules! store {
+    ($name:ident, $sum:ty, $load:ident, $store:ident, $set:ident, $mul:ident, $add:ident) => {
+        /// # Safety
+        /// The requirements of [`super::Run`]; the rows of `C` are contiguous; the sums of existing
+        /// entries are readable, column after column of 48.
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        unsafe fn $name(tile: &Tile<$sum>, sums: *const $sum) {
+            let (zero, one) = (<$sum as Sum>::ZERO, <$sum as Sum>::ONE);
+            let (alpha, beta) = ($set(tile.alpha), $set(tile.beta));
+            for first in (0..tile.rows).step_by(LANES) {
+                // The rows of this register that exist.
+                let mask = u16::MAX >> (LANES - (tile.rows - first).min(LANES));
+                for j in 0..tile.columns {
+                    let place = tile.c.wrapping_offset(j as isize * tile.col_stride).wrapping_add(first);
+                    // SAFETY: the mask has existing rows only, and they are initialised if β is not
+                    // 0.
+                    unsafe {
+                        let mut sum = $load(mask, sums.add(j * ROWS + first));
+                        if tile.alpha != one {
+                            sum = $mul(sum, alpha);
+                        }
+                        if tile.beta == one {
+                            sum = $add(sum, $load(mask, place));
+                        } else if tile.beta != zero {
+                            sum = $add(sum, $mul($load(mask, place), beta));
+                        }
+                        $store(place, mask, sum);
+                    }
+                }
+            }
+        }
+    };
+}
+store!(
+    store_integers,
+    i32,
+    _mm512_maskz_loadu_epi32,
+    _mm512_mask_storeu_epi32,
+    _mm512_set1_epi32,
+    _mm512_mullo_epi32,
+    _mm512_add_epi32
+);
+#[cfg(feature = "half")]
+store!(
+    store_floats,
+    f32,
+    _mm512_maskz_loadu_ps,
+    _mm512_mask_storeu_ps,
+    _mm512_set1_ps,
+    _mm512_mul_ps,
+    _mm512_add_ps
+);
+
 /// A kernel: its features, its type of sums, its vector of sums, and its step.
 macro_rules! tile {
-    ($name:ident, $features:literal, $sum:ty, $zero:ident, $store:ident, |$acc:ident, $a:ident, $b:ident| $step:expr) => {
+    ($name:ident, $features:literal, $sum:ty, $zero:ident, $store:ident, $contiguous:ident, ($acc:ident, $a:ident, $b:ident) => $step:expr) => {
         /// # Safety
         /// The requirements of [`super::Run`].
         #[target_feature(enable = $features)]
@@ -63,34 +123,57 @@ macro_rules! tile {
                         }
                     }
                 }
-                let mut stored = [[<$sum>::default(); ROWS]; COLUMNS];
-                for (column, sums) in stored.iter_mut().zip(&sums) {
-                    for (p, &sum) in sums.iter().enumerate() {
-                        // SAFETY: a column has 48 places.
-                        unsafe { $store(column.as_mut_ptr().add(p * LANES).cast(), sum) };
+                // Registers are stored by loops that are written out: a loop with an exit would keep
+                // the sums in memory all along.
+                let mut stored = MaybeUninit::<[[$sum; ROWS]; COLUMNS]>::uninit();
+                let start = stored.as_mut_ptr().cast::<$sum>();
+                for j in 0..COLUMNS {
+                    for p in 0..PANELS {
+                        // SAFETY: column `j` of the array has 48 places.
+                        unsafe { $store(start.add(j * ROWS + p * LANES).cast(), sums[j][p]) };
                     }
                 }
-                // SAFETY: the caller's promise.
-                unsafe { tile.store(&stored) }
+                // SAFETY: the caller's promise; the array holds the existing rows.
+                unsafe {
+                    if tile.row_stride == 1 {
+                        $contiguous(tile, start)
+                    } else {
+                        tile.store::<ROWS>(start)
+                    }
+                }
             }
         }
     };
 }
 
-tile!(unsigned_signed, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_storeu_si512, |acc, a, b| {
-    _mm512_dpbusd_epi32(acc, a, b)
-});
-tile!(signed_unsigned, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_storeu_si512, |acc, a, b| {
-    _mm512_dpbusd_epi32(acc, b, a)
-});
-tile!(pairs, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_storeu_si512, |acc, a, b| {
-    _mm512_dpwssd_epi32(acc, a, b)
-});
+tile!(
+    unsigned_signed, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_storeu_si512, store_integers,
+    (acc, a, b) => _mm512_dpbusd_epi32(acc, a, b)
+);
+tile!(
+    signed_unsigned, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_storeu_si512, store_integers,
+    (acc, a, b) => _mm512_dpbusd_epi32(acc, b, a)
+);
+tile!(
+    pairs, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_storeu_si512, store_integers,
+    (acc, a, b) => _mm512_dpwssd_epi32(acc, a, b)
+);
 #[cfg(feature = "half")]
-tile!(bf16, "avx512f,avx512bf16", f32, _mm512_setzero_ps, _mm512_storeu_ps, |acc, a, b| {
-    _mm512_dpbf16_ps(acc, std::mem::transmute::<__m512i, __m512bh>(a), std::mem::transmute::<__m512i, __m512bh>(b))
-});
+tile!(
+    bf16, "avx512f,avx512bf16", f32, _mm512_setzero_ps, _mm512_storeu_ps, store_floats,
+    (acc, a, b) => _mm512_dpbf16_ps(acc, halves(a), halves(b))
+);
 #[cfg(feature = "half")]
-tile!(floats, "avx512f", f32, _mm512_setzero_ps, _mm512_storeu_ps, |acc, a, b| {
-    _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), acc)
-});
+tile!(
+    floats, "avx512f", f32, _mm512_setzero_ps, _mm512_storeu_ps, store_floats,
+    (acc, a, b) => _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), acc)
+);
+
+/// A register as 32 numbers of 16 bits.
+#[cfg(feature = "half")]
+#[inline]
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn halves(words: __m512i) -> __m512bh {
+    // SAFETY: both types are 64 bytes of which any are a value.
+    unsafe { std::mem::transmute(words) }
+}

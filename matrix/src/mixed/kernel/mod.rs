@@ -109,39 +109,42 @@ impl<S: Sum> Tile<S> {
     /// It is compiled into each kernel with that kernel's instructions.
     ///
     /// # Safety
-    /// The requirements of [`Run`].
+    /// The requirements of [`Run`]; the sums of existing entries are readable.
     #[inline(always)]
-    pub(super) unsafe fn store<const ROWS: usize>(&self, sums: &[[S; ROWS]]) {
-        for (j, sums) in sums.iter().enumerate().take(self.columns) {
+    pub(super) unsafe fn store<const ROWS: usize>(&self, sums: *const S) {
+        for j in 0..self.columns {
             let column = self.c.wrapping_offset(j as isize * self.col_stride);
-            let sums = &sums[..self.rows.min(ROWS)];
-            if self.row_stride == 1 {
-                // SAFETY: the existing rows of column `j` are writable, and initialised if they are
-                // read.
-                unsafe { self.store_column(sums, |i| column.add(i)) };
-            } else {
-                // SAFETY: see the branch above.
-                unsafe { self.store_column(sums, |i| column.wrapping_offset(i as isize * self.row_stride)) };
+            let sums = sums.wrapping_add(j * ROWS);
+            // SAFETY: the existing rows of column `j` are writable, and initialised if they are
+            // read; in both branches.
+            unsafe {
+                if self.row_stride == 1 {
+                    self.store_column(sums, |i| column.add(i));
+                } else {
+                    self.store_column(sums, |i| column.wrapping_offset(i as isize * self.row_stride));
+                }
             }
         }
     }
 
-    /// Adds sums to the entries at `place(0)`, `place(1)`, ….
+    /// Adds the sums of the existing rows to the entries at `place(0)`, `place(1)`, ….
     ///
     /// # Safety
-    /// These entries are writable, and initialised unless β is 0.
+    /// These entries are writable, and initialised unless β is 0; the sums are readable.
     #[inline(always)]
-    unsafe fn store_column(&self, sums: &[S], place: impl Fn(usize) -> *mut S) {
+    unsafe fn store_column(&self, sums: *const S, place: impl Fn(usize) -> *mut S) {
         let (alpha, beta) = (self.alpha, self.beta);
         // SAFETY: the caller's promise, for each of the loops.
         unsafe {
-            if beta == S::ZERO {
-                sums.iter().enumerate().for_each(|(i, &sum)| place(i).write(sum.times(alpha)));
+            if beta == S::ZERO && alpha == S::ONE {
+                (0..self.rows).for_each(|i| place(i).write(*sums.add(i)));
+            } else if beta == S::ZERO {
+                (0..self.rows).for_each(|i| place(i).write((*sums.add(i)).times(alpha)));
             } else if alpha == S::ONE && beta == S::ONE {
-                sums.iter().enumerate().for_each(|(i, &sum)| *place(i) = sum.plus(*place(i)));
+                (0..self.rows).for_each(|i| *place(i) = (*sums.add(i)).plus(*place(i)));
             } else {
                 let old = |i: usize| (*place(i)).times(beta);
-                sums.iter().enumerate().for_each(|(i, &sum)| *place(i) = sum.times(alpha).plus(old(i)));
+                (0..self.rows).for_each(|i| *place(i) = (*sums.add(i)).times(alpha).plus(old(i)));
             }
         }
     }
@@ -150,15 +153,15 @@ impl<S: Sum> Tile<S> {
 /// A kernel of the list of `$pair`: its name, when it is available, its shape, its words and its
 /// function.
 macro_rules! kernel {
-    ($name:literal, $available:expr, $rows:literal x $columns:literal, $depth:literal, $run:expr) => {
+    ($name:literal, $available:expr, $rows:literal x $columns:literal, $depth:literal, $pack:ident, $run:expr) => {
         TileKernel {
             name: $name,
             is_available: || $available,
             rows: $rows,
             columns: $columns,
             depth: $depth,
-            pack_left: crate::mixed::pack::panels::<_, $rows, $depth>,
-            pack_right: crate::mixed::pack::panels::<_, $columns, $depth>,
+            pack_left: crate::mixed::pack::$pack::<_, $rows, $depth>,
+            pack_right: crate::mixed::pack::$pack::<_, $columns, $depth>,
             run: $run,
         }
     };
@@ -169,12 +172,12 @@ macro_rules! dot_products {
     ($list:ident, $pair:ty, $wide:ident) => {
         pub(super) const $list: &[TileKernel<$pair>] = &[
             #[cfg(target_arch = "x86_64")]
-            kernel!("vnni", avx512::has_vnni(), 48 x 8, 4, avx512::$wide::<3>),
+    kernel!("vnni", avx512::has_vnni(), 48 x 8, 4, avx512, avx512::$wide::<3>),
             #[cfg(target_arch = "x86_64")]
-            kernel!("avx-vnni", avx2::has_vnni(), 16 x 6, 4, avx2::$wide),
+    kernel!("avx-vnni", avx2::has_vnni(), 16 x 6, 4, avx2, avx2::$wide),
             #[cfg(target_arch = "x86_64")]
-            kernel!("avx2", avx2::has_avx2(), 16 x 6, 2, avx2::pairs),
-            kernel!("scalar", true, 8 x 4, 1, scalar::integers),
+    kernel!("avx2", avx2::has_avx2(), 16 x 6, 2, avx2, avx2::pairs),
+    kernel!("scalar", true, 8 x 4, 1, plain, scalar::integers),
         ];
     };
 }
@@ -186,10 +189,10 @@ macro_rules! pairs {
     ($list:ident, $pair:ty) => {
         pub(super) const $list: &[TileKernel<$pair>] = &[
             #[cfg(target_arch = "x86_64")]
-            kernel!("vnni", avx512::has_vnni(), 48 x 8, 2, avx512::pairs::<3>),
+    kernel!("vnni", avx512::has_vnni(), 48 x 8, 2, avx512, avx512::pairs::<3>),
             #[cfg(target_arch = "x86_64")]
-            kernel!("avx2", avx2::has_avx2(), 16 x 6, 2, avx2::pairs),
-            kernel!("scalar", true, 8 x 4, 1, scalar::integers),
+    kernel!("avx2", avx2::has_avx2(), 16 x 6, 2, avx2, avx2::pairs),
+    kernel!("scalar", true, 8 x 4, 1, plain, scalar::integers),
         ];
     };
 }
@@ -200,18 +203,18 @@ pairs!(I16_I16, (i16, i16));
 #[cfg(feature = "half")]
 pub(super) const BF16_BF16: &[TileKernel<(half::bf16, half::bf16)>] = &[
     #[cfg(target_arch = "x86_64")]
-    kernel!("bf16", avx512::has_bf16(), 48 x 8, 2, avx512::bf16::<3>),
+    kernel!("bf16", avx512::has_bf16(), 48 x 8, 2, avx512, avx512::bf16::<3>),
     #[cfg(target_arch = "x86_64")]
-    kernel!("avx512", avx512::has_avx512(), 48 x 8, 1, avx512::floats::<3>),
+    kernel!("avx512", avx512::has_avx512(), 48 x 8, 1, avx512, avx512::floats::<3>),
     #[cfg(target_arch = "x86_64")]
-    kernel!("avx2", avx2::has_fma(), 16 x 6, 1, avx2::floats),
-    kernel!("scalar", true, 8 x 4, 1, scalar::floats),
+    kernel!("avx2", avx2::has_fma(), 16 x 6, 1, avx2, avx2::floats),
+    kernel!("scalar", true, 8 x 4, 1, plain, scalar::floats),
 ];
 #[cfg(feature = "half")]
 pub(super) const F16_F16: &[TileKernel<(half::f16, half::f16)>] = &[
     #[cfg(target_arch = "x86_64")]
-    kernel!("avx512", avx512::has_avx512(), 48 x 8, 1, avx512::floats::<3>),
+    kernel!("avx512", avx512::has_avx512(), 48 x 8, 1, avx512, avx512::floats::<3>),
     #[cfg(target_arch = "x86_64")]
-    kernel!("avx2", avx2::has_fma(), 16 x 6, 1, avx2::floats),
-    kernel!("scalar", true, 8 x 4, 1, scalar::floats),
+    kernel!("avx2", avx2::has_fma(), 16 x 6, 1, avx2, avx2::floats),
+    kernel!("scalar", true, 8 x 4, 1, plain, scalar::floats),
 ];

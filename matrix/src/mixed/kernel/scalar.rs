@@ -11,7 +11,7 @@ const COLUMNS: usize = 4;
 
 /// A kernel: its type of sums and its step.
 macro_rules! tile {
-    ($name:ident, $sum:ty, |$acc:ident, $a:ident, $b:ident| $step:expr) => {
+    ($name:ident, $sum:ty, ($acc:ident, $a:ident, $b:ident) => $step:expr) => {
         /// # Safety
         /// The requirements of [`super::Run`].
         pub(super) unsafe fn $name(tile: &Tile<$sum>) {
@@ -28,11 +28,11 @@ macro_rules! tile {
                 }
             }
             // SAFETY: the caller's promise.
-            unsafe { tile.store(&sums) }
+            unsafe { tile.store::<ROWS>(sums.as_ptr().cast()) }
         }
     };
 }
 
-tile!(integers, i32, |acc, a, b| acc.wrapping_add((a as i32).wrapping_mul(b as i32)));
+tile!(integers, i32, (acc, a, b) => acc.wrapping_add((a as i32).wrapping_mul(b as i32)));
 #[cfg(feature = "half")]
-tile!(floats, f32, |acc, a, b| f32::from_bits(a).times(f32::from_bits(b)).plus(*acc));
+tile!(floats, f32, (acc, a, b) => f32::from_bits(a).times(f32::from_bits(b)).plus(*acc));
