@@ -36,6 +36,7 @@
 //! | many small matrices | all products | [`multiply_batch`] | each on one thread |
 //! | a matrix and a vector | `y ← α·op(A)·x + β·y` | [`multiply_vector`] | one pass over `A` |
 //! | a machine's description | tile sizes | [`Tiling::plan`], [`Tiling::paper`] | microseconds |
+//! | bytes, `bf16` or `f16` | products with wide sums | [`mixed::Mixed`] | both operands are packed |
 //! | `ndarray` or `faer` matrices | views | `interop`, behind features | nothing |
 //!
 //! # Blocked storage, and when it pays
@@ -74,13 +75,14 @@
 //!
 //! # Features
 //!
-//! None is on by default. `ndarray` and `faer` provide their views as [`Strided`], in module
-//! `interop`. `race` compares with BLAS libraries that are found at run time. `peers` compares with
-//! the crates `gemm`, `faer` and `matrixmultiply` too, which take minutes to build.
+//! None is on by default. `half` adds `bf16` and `f16` to module [`mixed`]. `ndarray` and `faer`
+//! provide their views as [`Strided`], in module `interop`. `race` compares with BLAS libraries that
+//! are found at run time. `peers` compares with the crates `gemm`, `faer` and `matrixmultiply` too,
+//! which take minutes to build.
 //!
 //! # What it leaves out
 //!
-//! Integers, factorisations and solves, symmetric updates, conjugation. It does not choose a
+//! Factorisations and solves, symmetric updates, conjugation. It does not choose a
 //! machine: callers pass one.
 
 // The agreement tests include members of the kernel family that only unit tests can make.

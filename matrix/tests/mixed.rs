@@ -14,6 +14,7 @@ trait Checked: Sum {
     fn of(value: f64) -> Self;
     /// A value that may stand in `C` where it is not read.
     fn unread() -> Self;
+    fn bits(self) -> u32;
     /// Whether `got` is α·sum + β·old, for sums of `terms` products.
     fn agrees(got: Self, alpha: Self, entry: reference::Entry, beta: Self, old: Self, terms: usize) -> bool;
 }
@@ -24,6 +25,9 @@ impl Checked for i32 {
     }
     fn unread() -> i32 {
         i32::MIN + 1
+    }
+    fn bits(self) -> u32 {
+        self as u32
     }
     fn agrees(got: i32, alpha: i32, entry: reference::Entry, beta: i32, old: i32, _: usize) -> bool {
         let sum = entry.value as i64 as i32;
@@ -37,6 +41,9 @@ impl Checked for f32 {
     }
     fn unread() -> f32 {
         f32::NAN
+    }
+    fn bits(self) -> u32 {
+        self.to_bits()
     }
     fn agrees(got: f32, alpha: f32, entry: reference::Entry, beta: f32, old: f32, terms: usize) -> bool {
         let (alpha, beta) = (f64::from(alpha), f64::from(beta));
@@ -158,7 +165,7 @@ where
                 let origin = if matches!(order, Order::Spread) { 2 * m } else { 0 };
                 mine[(origin as isize + i as isize * row + j as isize * col) as usize] = true;
             }
-            let same = |x: P::Sum, y: P::Sum| x == y || x != x && y != y;
+            let same = |x: P::Sum, y: P::Sum| x.bits() == y.bits();
             assert!(c.iter().zip(&mine).all(|(&now, &mine)| mine || same(now, old)), "{}", kernel.name());
             assert!(run(3).iter().zip(&c).all(|(&x, &y)| same(x, y)), "{} on threads", kernel.name());
         }

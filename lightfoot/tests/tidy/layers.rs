@@ -167,7 +167,11 @@ const LAYERS: &[(&str, &[&str])] = &[
         "matrix",
         &[
             "race vector",
-            "gemm",
+            "mixed",
+            "gemm mixed/blocks mixed/pairs mixed/reference",
+            "mixed/product",
+            "mixed/kernel mixed/pack",
+            "mixed/narrow mixed/source",
             "transposed",
             "interop tiling view",
             "blocked rate",

@@ -1,17 +1,24 @@
 //! The loops of a mixed product: blocks of both operands are packed and multiplied tile by tile.
 //!
-//! **What.** The loops of Goto and van de Geijn 2008: columns of `C` in blocks of [`BLOCK_COLUMNS`],
-//! `k` in blocks of [`BLOCK_WORDS`] words, rows in blocks of [`BLOCK_ROWS`]. A block of `B` is packed
-//! once for all rows, a block of `A` once for the columns of a block.
+//! **What.** The loops of Goto and van de Geijn 2008: `k` in blocks of [`BLOCK_WORDS`] words, rows in
+//! blocks of [`BLOCK_ROWS`], columns of `C` in blocks of [`BLOCK_COLUMNS`] where `B` is packed. A
+//! block of `A` is packed once for the columns of a block.
 //!
-//! **Why these sizes.** A panel of `Bᵀ` (8 columns of 512 words: 16 KB) stays in the first level
-//! while all panels of `A`'s block pass it. That block (240 rows: 480 KB at most) stays in a second
-//! level of 1 MB; its panels are read in order, 16 bytes a cycle. `docs/matrix.md` has a sweep.
+//! **Why this way.** A kernel repeats single words of `B`, so it can read them where they lie if a
+//! word is four bytes of `B`: that is 1 to 4 % faster on a Zen 5 than packing from N = 256 to 1,024,
+//! 20 % at 64, and no slower at 4,096, where rows of `B` share the sets of the first level.
+//!
+//! **Why these sizes.** Eight columns of `B` (of 512 words: 16 KB) stay in the first level while all
+//! panels of `A`'s block pass it. That block (240 rows: 480 KB at most) stays in a second level of
+//! 1 MB; its panels are read in order, 16 bytes a cycle. Blocks of 1,024 words and 144 rows are as
+//! fast for bytes and 5 % slower for `bf16` at N = 2,048.
 
-use super::kernel::{Tile, TileKernel};
-use super::product::{Product, Sum};
+use super::kernel::Tile;
+use super::narrow::Sum;
+use super::product::{Product, TileKernel};
+use super::source::Source;
 use crate::buffer::Buffer;
-use crate::{Error, Strided};
+use crate::Error;
 use std::ops::Range;
 
 /// Words of a row that are packed at a time.
@@ -20,35 +27,6 @@ const BLOCK_WORDS: usize = 512;
 const BLOCK_ROWS: usize = 240;
 /// Columns that are packed at a time, rounded up to whole panels.
 const BLOCK_COLUMNS: usize = 1024;
-
-/// A plain array that is read.
-#[derive(Debug)]
-pub(super) struct Source<T> {
-    start: *const T,
-    row_stride: isize,
-    col_stride: isize,
-}
-
-// SAFETY: a source stands for shared references to its entries, which its creator holds.
-unsafe impl<T: Sync> Sync for Source<T> {}
-
-impl<T> Source<T> {
-    pub(super) fn of(view: &Strided<'_, T>) -> Source<T> {
-        let (start, row_stride, col_stride) = view.raw();
-        Source { start, row_stride, col_stride }
-    }
-
-    /// Row stride and column stride.
-    pub(super) fn strides(&self) -> (isize, isize) {
-        (self.row_stride, self.col_stride)
-    }
-
-    /// The place of an entry.
-    #[inline(always)]
-    pub(super) fn place(&self, row: usize, col: usize) -> *const T {
-        self.start.wrapping_offset(row as isize * self.row_stride + col as isize * self.col_stride)
-    }
-}
 
 /// The plain array that is written.
 #[derive(Debug)]
@@ -86,20 +64,37 @@ impl<P: Product> Block<P> {
         let block_k = BLOCK_WORDS * kernel.depth;
         let groups = self.k.min(block_k).div_ceil(kernel.depth);
         let words = |count: usize, most: usize, unit: usize| count.min(most).next_multiple_of(unit) * groups;
+        let columns = kernel.columns as isize;
+        // Kernels repeat single words of `B`, which they can read anywhere.
+        let unpacked =
+            kernel.takes_right_unpacked() && self.b.strides().1 == 1 && self.k.is_multiple_of(kernel.depth);
+        let b_words = if unpacked { 0 } else { words(cols.len(), BLOCK_COLUMNS, kernel.columns) };
         let mut a_panels = Buffer::<u32>::scratch(words(rows.len(), BLOCK_ROWS, kernel.rows))?;
-        let mut b_panels = Buffer::<u32>::scratch(words(cols.len(), BLOCK_COLUMNS, kernel.columns))?;
-        for block_cols in pieces(cols, BLOCK_COLUMNS.next_multiple_of(kernel.columns)) {
+        let mut b_panels = Buffer::<u32>::scratch(b_words)?;
+        let block_columns =
+            if unpacked { cols.len() } else { BLOCK_COLUMNS.next_multiple_of(kernel.columns) };
+        for block_cols in pieces(cols, block_columns) {
             // One pass even if there is nothing to multiply: it scales `C`.
             let mut beta = self.beta;
             for ks in pieces(0..self.k.max(1), block_k) {
                 let ks = ks.start..ks.end.min(self.k);
-                // SAFETY: the caller's promise, for the columns of this block.
-                unsafe { (kernel.pack_right)(&self.b, block_cols.clone(), ks.clone(), &mut b_panels) };
+                let groups = ks.len().div_ceil(kernel.depth);
+                let right = if unpacked {
+                    let bytes = size_of::<P::Right>() as isize;
+                    let start = self.b.place(block_cols.start, ks.start).cast();
+                    let column = self.b.strides().0 * bytes;
+                    Right { start, column, step: WORD, panel: columns * column }
+                } else {
+                    // SAFETY: the caller's promise, for the columns of this block.
+                    unsafe { (kernel.pack_right)(&self.b, block_cols.clone(), ks.clone(), &mut b_panels) };
+                    let (start, step) = (b_panels.as_ptr().cast(), columns * WORD);
+                    Right { start, column: WORD, step, panel: groups as isize * step }
+                };
                 for block_rows in pieces(rows.clone(), BLOCK_ROWS) {
                     // SAFETY: the caller's promise, for the rows of this block.
                     unsafe {
                         (kernel.pack_left)(&self.a, block_rows.clone(), ks.clone(), &mut a_panels);
-                        self.tiles(&a_panels, &b_panels, block_rows, block_cols.clone(), ks.len(), beta);
+                        self.tiles(&a_panels, &right, block_rows, block_cols.clone(), groups, beta);
                     }
                 }
                 // The blocks of `k` that follow are added.
@@ -109,31 +104,33 @@ impl<P: Product> Block<P> {
         Ok(())
     }
 
-    /// Multiplies packed blocks.
+    /// Multiplies a packed block of `A` with one of `B`.
     ///
     /// # Safety
-    /// The requirements of [`Self::run`]; the panels hold `steps` steps of these rows and columns.
+    /// The requirements of [`Self::run`]; the operands hold `groups` groups of these rows and
+    /// columns.
     unsafe fn tiles(
         &self,
         a_panels: &[u32],
-        b_panels: &[u32],
+        right: &Right,
         rows: Range<usize>,
         cols: Range<usize>,
-        steps: usize,
+        groups: usize,
         beta: P::Sum,
     ) {
         let kernel = self.kernel;
-        let groups = steps.div_ceil(kernel.depth);
         let c = &self.c;
         // A panel of `Bᵀ` stays in the first level for all panels of `A`.
         for (panel, col) in cols.clone().step_by(kernel.columns).enumerate() {
-            let b = b_panels[panel * groups * kernel.columns..].as_ptr();
+            let b = right.start.wrapping_offset(panel as isize * right.panel);
             for (panel, row) in rows.clone().step_by(kernel.rows).enumerate() {
                 let offset = row as isize * c.row_stride + col as isize * c.col_stride;
                 let tile = Tile {
                     groups,
                     a: a_panels[panel * groups * kernel.rows..].as_ptr(),
                     b,
+                    b_column: right.column,
+                    b_step: right.step,
                     alpha: self.alpha,
                     beta,
                     c: c.start.wrapping_offset(offset),
@@ -142,12 +139,26 @@ impl<P: Product> Block<P> {
                     rows: (rows.end - row).min(kernel.rows),
                     columns: (cols.end - col).min(kernel.columns),
                 };
-                // SAFETY: the panels hold these words, the tile lies in the part of `C`, and a
+                // SAFETY: the operands hold these words, the tile lies in the part of `C`, and a
                 // `TileKernel` exists only if the processor has its features.
                 unsafe { (kernel.run)(&tile) };
             }
         }
     }
+}
+
+/// Bytes of a word.
+const WORD: isize = size_of::<u32>() as isize;
+
+/// The words of a block of `B`, packed or where they lie.
+struct Right {
+    start: *const u8,
+    /// Bytes from one column to the next.
+    column: isize,
+    /// Bytes from one group to the next.
+    step: isize,
+    /// Bytes from one panel of columns to the next.
+    panel: isize,
 }
 
 /// A range in pieces of `size`, the last one shorter.

@@ -23,7 +23,7 @@
 //! **Why this way.** Instructions for such products (VNNI, AVX512-BF16) take a 32-bit *word* of
 //! each operand, which holds four bytes or two halves that follow each other along `k`, and add
 //! their two or four products to one 32-bit sum. So both operands are copied block by block to
-//! panels of such words ([`pack`]), and one set of loops ([`blocks`]) serves all types. A processor
+//! panels of such words, and one set of loops serves all types. A processor
 //! without these instructions gets words of two widened 16-bit numbers (`vpmaddwd`, which is exact
 //! where `vpmaddubsw` saturates) or of one `f32`.
 //!
@@ -39,16 +39,20 @@
 
 mod blocks;
 mod kernel;
+mod narrow;
 mod pack;
+mod pairs;
 mod product;
 pub mod reference;
+mod source;
 
-pub use kernel::TileKernel;
-pub use product::{Product, Sum};
+pub use narrow::{Narrow, Sum};
+pub use product::{Product, TileKernel};
 
 use crate::gemm::{pool, threads};
 use crate::{Error, Strided, StridedMut};
-use blocks::{Block, Destination, Source};
+use blocks::{Block, Destination};
+use source::Source;
 use std::ops::Range;
 
 /// With fewer multiply-adds a second thread costs more than it gains.

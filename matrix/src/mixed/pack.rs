@@ -14,8 +14,8 @@
 //! of the panel stays in the first level. Where rows are contiguous, `DEPTH` columns are read side
 //! by side and interleaved, which compilers turn into vector code.
 
-use super::blocks::Source;
-use super::product::Word;
+use super::narrow::Word;
+use super::source::Source;
 use std::ops::Range;
 
 /// Words of a row that are read together: a cache line.

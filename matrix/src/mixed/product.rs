@@ -1,52 +1,10 @@
-//! The pairs of narrow types that can be multiplied, and how they fill 32-bit words.
+//! The pairs of narrow types that can be multiplied, and a kernel of such a pair.
 
-use super::kernel::{self, TileKernel};
+use super::kernel::Run;
+use super::narrow::{sealed, Narrow, Sum};
+use super::source::Source;
 use std::fmt::Debug;
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for i32 {}
-    impl Sealed for f32 {}
-    impl<L, R> Sealed for (L, R) {}
-}
-
-/// The type of a product's sums: `i32`, which wraps around, or `f32`.
-pub trait Sum: sealed::Sealed + Copy + Send + Sync + Debug + PartialEq + Default + 'static {
-    /// Zero.
-    const ZERO: Self;
-    /// One.
-    const ONE: Self;
-    /// `self · factor`.
-    fn times(self, factor: Self) -> Self;
-    /// `self + other`.
-    fn plus(self, other: Self) -> Self;
-}
-
-impl Sum for i32 {
-    const ZERO: i32 = 0;
-    const ONE: i32 = 1;
-    #[inline(always)]
-    fn times(self, factor: i32) -> i32 {
-        self.wrapping_mul(factor)
-    }
-    #[inline(always)]
-    fn plus(self, other: i32) -> i32 {
-        self.wrapping_add(other)
-    }
-}
-
-impl Sum for f32 {
-    const ZERO: f32 = 0.0;
-    const ONE: f32 = 1.0;
-    #[inline(always)]
-    fn times(self, factor: f32) -> f32 {
-        self * factor
-    }
-    #[inline(always)]
-    fn plus(self, other: f32) -> f32 {
-        self + other
-    }
-}
+use std::ops::Range;
 
 /// A pair of types that can be multiplied: the left operand's and the right operand's. It is
 /// implemented for pairs of `u8`, `i8` and for `(i16, i16)`, and with feature `half` for
@@ -68,140 +26,60 @@ pub trait Product: sealed::Sealed + Sized + Debug + 'static {
     fn exact(left: Self::Left, right: Self::Right) -> f64;
 }
 
-/// A narrow type. Zero is its default.
-pub trait Narrow: Copy + Default + Send + Sync + Debug + 'static {}
+/// Packs the words of steps `ks` of the rows `rows`, panel after panel.
+///
+/// # Safety
+/// These entries of the source are readable.
+pub(super) type Pack<T> = unsafe fn(&Source<T>, rows: Range<usize>, ks: Range<usize>, panels: &mut [u32]);
 
-/// A type of which a 32-bit word holds `DEPTH`.
-pub(super) trait Word<const DEPTH: usize>: Narrow {
-    /// The word of parts that follow each other along `k`, the first in the lowest bits. Two parts
-    /// are widened to 16 bits, and one to 32.
-    fn word(parts: [Self; DEPTH]) -> u32;
-    /// The words of the rows of `DEPTH` columns.
-    fn words<const ROWS: usize>(columns: &[[Self; ROWS]; DEPTH], words: &mut [u32; ROWS]);
+/// A kernel for one pair of types on one instruction set. Only [`TileKernel::available`],
+/// [`TileKernel::best`] and [`TileKernel::named`] return kernels, and all of them check the
+/// processor first.
+#[derive(Debug)]
+pub struct TileKernel<P: Product> {
+    pub(super) name: &'static str,
+    pub(super) is_available: fn() -> bool,
+    /// Rows of a panel of `A`.
+    pub(super) rows: usize,
+    /// Columns of `B` of a panel of `Bᵀ`.
+    pub(super) columns: usize,
+    /// Steps of `k` for each word.
+    pub(super) depth: usize,
+    pub(super) pack_left: Pack<P::Left>,
+    pub(super) pack_right: Pack<P::Right>,
+    pub(super) run: Run<P::Sum>,
 }
 
-/// [`Word::words`] with its parts written out, so that compilers make vector code of the loop.
-macro_rules! words {
-    ($depth:literal: $($part:literal)*) => {
-        #[inline(always)]
-        fn words<const ROWS: usize>(columns: &[[Self; ROWS]; $depth], words: &mut [u32; ROWS]) {
-            for i in 0..ROWS {
-                words[i] = Self::word([$(columns[$part][i]),*]);
-            }
-        }
-    };
-}
-
-macro_rules! integers {
-    ($($narrow:ty),*) => {$(
-        impl Narrow for $narrow {}
-        impl Word<2> for $narrow {
-            #[inline(always)]
-            fn word(parts: [$narrow; 2]) -> u32 {
-                u32::from(i16::from(parts[0]) as u16) | u32::from(i16::from(parts[1]) as u16) << 16
-            }
-            words!(2: 0 1);
-        }
-        impl Word<1> for $narrow {
-            #[inline(always)]
-            fn word(parts: [$narrow; 1]) -> u32 {
-                i32::from(parts[0]) as u32
-            }
-            words!(1: 0);
-        }
-    )*};
-}
-integers!(u8, i8, i16);
-
-impl Word<4> for u8 {
-    #[inline(always)]
-    fn word(parts: [u8; 4]) -> u32 {
-        u32::from_le_bytes(parts)
-    }
-    words!(4: 0 1 2 3);
-}
-
-impl Word<4> for i8 {
-    #[inline(always)]
-    fn word(parts: [i8; 4]) -> u32 {
-        u32::from_le_bytes(parts.map(|part| part as u8))
-    }
-    words!(4: 0 1 2 3);
-}
-
-macro_rules! product {
-    ($left:ty, $right:ty, $sum:ty, $kernels:expr) => {
-        impl Product for ($left, $right) {
-            type Left = $left;
-            type Right = $right;
-            type Sum = $sum;
-            type Exchanged = ($right, $left);
-            const KERNELS: &'static [TileKernel<Self>] = $kernels;
-            #[inline]
-            fn exact(left: $left, right: $right) -> f64 {
-                f64::from(left) * f64::from(right)
-            }
-        }
-    };
-}
-product!(u8, i8, i32, kernel::U8_I8);
-product!(i8, u8, i32, kernel::I8_U8);
-product!(u8, u8, i32, kernel::U8_U8);
-product!(i8, i8, i32, kernel::I8_I8);
-product!(i16, i16, i32, kernel::I16_I16);
-
-#[cfg(feature = "half")]
-mod halves {
-    use super::*;
-    use half::{bf16, f16};
-
-    impl Narrow for bf16 {}
-    impl Narrow for f16 {}
-    impl Word<2> for bf16 {
-        #[inline(always)]
-        fn word(parts: [bf16; 2]) -> u32 {
-            u32::from(parts[0].to_bits()) | u32::from(parts[1].to_bits()) << 16
-        }
-        words!(2: 0 1);
-    }
-    impl Word<1> for bf16 {
-        #[inline(always)]
-        fn word(parts: [bf16; 1]) -> u32 {
-            u32::from(parts[0].to_bits()) << 16
-        }
-        words!(1: 0);
-    }
-    impl Word<1> for f16 {
-        #[inline(always)]
-        fn word(parts: [f16; 1]) -> u32 {
-            widened(parts[0].to_bits()).to_bits()
-        }
-        words!(1: 0);
+impl<P: Product> TileKernel<P> {
+    /// The kernels that this processor can run, fastest first.
+    pub fn available() -> impl Iterator<Item = &'static TileKernel<P>> {
+        P::KERNELS.iter().filter(|kernel| (kernel.is_available)())
     }
 
-    /// The `f32` of an `f16`'s bits, without branches, so that loops of it become vector code.
-    #[inline(always)]
-    fn widened(bits: u16) -> f32 {
-        /// What the exponents of the two formats differ by, as a factor: 2¹¹².
-        const REBIAS: f32 = f32::from_bits((127 + 112) << 23);
-        /// The smallest magnitude, widened and scaled, that stands for infinity or NaN.
-        const INFINITE: u32 = (127 + 16) << 23;
-        // The magnitude's bits moved to the place of f32's, times 2¹¹²: exact for subnormal
-        // numbers too, because their products are normal.
-        let magnitude = f32::from_bits((u32::from(bits) & 0x7FFF) << 13) * REBIAS;
-        let special = if magnitude.to_bits() >= INFINITE { 0x7F80_0000 } else { 0 };
-        f32::from_bits(magnitude.to_bits() | special | (u32::from(bits) & 0x8000) << 16)
+    /// The fastest kernel that this processor can run, by its feature bits.
+    pub fn best() -> &'static TileKernel<P> {
+        Self::available().next().expect("the scalar kernel runs anywhere")
     }
 
-    product!(bf16, bf16, f32, kernel::BF16_BF16);
-    product!(f16, f16, f32, kernel::F16_F16);
+    /// The kernel called `name`, if this processor can run it.
+    pub fn named(name: &str) -> Option<&'static TileKernel<P>> {
+        Self::available().find(|kernel| kernel.name == name)
+    }
 
-    #[test]
-    fn every_f16_is_widened_as_by_its_crate() {
-        for bits in 0..=u16::MAX {
-            let (ours, theirs) = (widened(bits), f16::from_bits(bits).to_f32());
-            assert!(ours == theirs || ours.is_nan() && theirs.is_nan(), "{bits:#06x}: {ours} {theirs}");
-            assert_eq!(ours.is_sign_negative(), theirs.is_sign_negative(), "{bits:#06x}");
-        }
+    /// The short name: `vnni`, `bf16`, `avx512`, `avx-vnni`, `avx2` or `scalar`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Whether the words of `B` are its own bytes, so that they need no packing where steps of `k`
+    /// are contiguous.
+    pub(super) fn takes_right_unpacked(&self) -> bool {
+        cfg!(target_endian = "little") && size_of::<P::Right>() * self.depth == size_of::<u32>()
+    }
+
+    /// The kernel of the exchanged pair on this instruction set.
+    pub(super) fn exchanged(&self) -> &'static TileKernel<P::Exchanged> {
+        let mut kernels = P::Exchanged::KERNELS.iter();
+        kernels.find(|kernel| kernel.name == self.name).expect("both lists have the same names")
     }
 }

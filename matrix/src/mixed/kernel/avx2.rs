@@ -2,7 +2,7 @@
 //!
 //! Twelve sums, two vectors of `A` and one repeated word of `B` fill 15 of the 16 registers.
 
-use super::Tile;
+use super::tile::Tile;
 use std::arch::x86_64::*;
 
 /// Rows of a panel.
@@ -14,16 +14,16 @@ const LANES: usize = 8;
 /// Registers of a column.
 const PANELS: usize = ROWS / LANES;
 
-pub(super) fn has_avx2() -> bool {
+pub(in crate::mixed) fn has_avx2() -> bool {
     is_x86_feature_detected!("avx2")
 }
 
 #[cfg(feature = "half")]
-pub(super) fn has_fma() -> bool {
+pub(in crate::mixed) fn has_fma() -> bool {
     has_avx2() && is_x86_feature_detected!("fma")
 }
 
-pub(super) fn has_vnni() -> bool {
+pub(in crate::mixed) fn has_vnni() -> bool {
     has_avx2() && is_x86_feature_detected!("avxvnni")
 }
 
@@ -31,18 +31,19 @@ pub(super) fn has_vnni() -> bool {
 macro_rules! tile {
     ($name:ident, $features:literal, $sum:ty, $zero:ident, $store:ident, ($acc:ident, $a:ident, $b:ident) => $step:expr) => {
         /// # Safety
-        /// The requirements of [`super::Run`].
+        /// The requirements of [`Run`](super::Run).
         #[target_feature(enable = $features)]
-        pub(super) unsafe fn $name(tile: &Tile<$sum>) {
+        pub(in crate::mixed) unsafe fn $name(tile: &Tile<$sum>) {
             let mut sums = [[$zero(); PANELS]; COLUMNS];
+            let columns = tile.columns::<COLUMNS>();
             for group in 0..tile.groups {
-                // SAFETY: group `group` of both panels is readable.
+                // SAFETY: group `group` of both operands is readable.
                 unsafe {
                     let at = tile.a.add(group * ROWS);
                     let a: [__m256i; PANELS] =
                         std::array::from_fn(|p| _mm256_loadu_si256(at.add(p * LANES).cast()));
                     for j in 0..COLUMNS {
-                        let $b = _mm256_set1_epi32(*tile.b.add(group * COLUMNS + j) as i32);
+                        let $b = _mm256_set1_epi32(tile.word(columns[j], group) as i32);
                         for p in 0..PANELS {
                             let ($acc, $a) = (sums[j][p], a[p]);
                             sums[j][p] = $step;

@@ -4,8 +4,8 @@
 //! of `depth` numbers is 24 multiply-adds, three loads and eight broadcasts. A tile of which 16 or
 //! 32 rows exist uses one or two registers for each column.
 
-use super::Tile;
-use crate::mixed::product::Sum;
+use super::tile::Tile;
+use crate::mixed::narrow::Sum;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
@@ -16,18 +16,18 @@ const COLUMNS: usize = 8;
 /// Rows of a register.
 const LANES: usize = 16;
 
-pub(super) fn has_avx512() -> bool {
+pub(in crate::mixed) fn has_avx512() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
 }
 
-pub(super) fn has_vnni() -> bool {
+pub(in crate::mixed) fn has_vnni() -> bool {
     has_avx512() && is_x86_feature_detected!("avx512vnni")
 }
 
 #[cfg(feature = "half")]
-pub(super) fn has_bf16() -> bool {
+pub(in crate::mixed) fn has_bf16() -> bool {
     has_avx512() && is_x86_feature_detected!("avx512bf16")
 }
 
@@ -36,7 +36,7 @@ pub(super) fn has_bf16() -> bool {
 macro_rules! store {
     ($name:ident, $sum:ty, $load:ident, $store:ident, $set:ident, $mul:ident, $add:ident) => {
         /// # Safety
-        /// The requirements of [`super::Run`]; the rows of `C` are contiguous; the sums of existing
+        /// The requirements of [`Run`](super::Run); the rows of `C` are contiguous; the sums of existing
         /// entries are readable, column after column of 48.
         #[inline]
         #[target_feature(enable = "avx512f")]
@@ -87,13 +87,25 @@ store!(
     _mm512_add_ps
 );
 
+/// Fetches the lines of the tile of `C` while its sums are computed.
+#[inline(always)]
+fn prefetch<const PANELS: usize, S>(tile: &Tile<S>) {
+    for j in 0..tile.columns as isize {
+        for p in 0..PANELS {
+            let place = tile.c.wrapping_offset(j * tile.col_stride).wrapping_add(p * LANES);
+            // SAFETY: a prefetch of any address is harmless.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
+        }
+    }
+}
+
 /// A kernel: its features, its type of sums, its vector of sums, and its step.
 macro_rules! tile {
-    ($name:ident, $features:literal, $sum:ty, $zero:ident, $store:ident, $contiguous:ident, ($acc:ident, $a:ident, $b:ident) => $step:expr) => {
+    ($name:ident, $features:literal, $sum:ty, $zero:ident, $load:ident, $store:ident, $add:ident, $contiguous:ident, ($acc:ident, $a:ident, $b:ident) => $step:expr) => {
         /// # Safety
-        /// The requirements of [`super::Run`].
+        /// The requirements of [`Run`](super::Run).
         #[target_feature(enable = $features)]
-        pub(super) unsafe fn $name<const PANELS: usize>(tile: &Tile<$sum>) {
+        pub(in crate::mixed) unsafe fn $name<const PANELS: usize>(tile: &Tile<$sum>) {
             // Registers that hold no existing row need no sums.
             match tile.rows.div_ceil(LANES) {
                 // SAFETY: the caller's promise, in all three.
@@ -108,19 +120,41 @@ macro_rules! tile {
             #[target_feature(enable = $features)]
             unsafe fn part<const PANELS: usize>(tile: &Tile<$sum>) {
                 let mut sums = [[$zero(); PANELS]; COLUMNS];
+                let columns = tile.columns::<COLUMNS>();
+                prefetch::<PANELS, $sum>(tile);
                 for group in 0..tile.groups {
-                    // SAFETY: group `group` of both panels is readable.
+                    // SAFETY: group `group` of both operands is readable.
                     unsafe {
                         let at = tile.a.add(group * ROWS);
                         let a: [__m512i; PANELS] =
                             std::array::from_fn(|p| _mm512_loadu_si512(at.add(p * LANES).cast()));
                         for j in 0..COLUMNS {
-                            let $b = _mm512_set1_epi32(*tile.b.add(group * COLUMNS + j) as i32);
+                            let $b = _mm512_set1_epi32(tile.word(columns[j], group) as i32);
                             for p in 0..PANELS {
                                 let ($acc, $a) = (sums[j][p], a[p]);
                                 sums[j][p] = $step;
                             }
                         }
+                    }
+                }
+                // Whole tiles of contiguous rows go straight from registers to `C`.
+                let is_whole = tile.row_stride == 1 && tile.rows == PANELS * LANES && tile.columns == COLUMNS;
+                if is_whole && tile.alpha == <$sum as Sum>::ONE {
+                    let is_added = tile.beta == <$sum as Sum>::ONE;
+                    if is_added || tile.beta == <$sum as Sum>::ZERO {
+                        for j in 0..COLUMNS {
+                            let column = tile.c.wrapping_offset(j as isize * tile.col_stride);
+                            for p in 0..PANELS {
+                                // SAFETY: these rows of column `j` exist, and are initialised if β
+                                // is not 0.
+                                unsafe {
+                                    let place = column.add(p * LANES);
+                                    let old = if is_added { $load(place.cast()) } else { $zero() };
+                                    $store(place.cast(), $add(sums[j][p], old));
+                                }
+                            }
+                        }
+                        return;
                     }
                 }
                 // Registers are stored by loops that are written out: a loop with an exit would keep
@@ -147,25 +181,30 @@ macro_rules! tile {
 }
 
 tile!(
-    unsigned_signed, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_storeu_si512, store_integers,
+    unsigned_signed, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_loadu_si512,
+    _mm512_storeu_si512, _mm512_add_epi32, store_integers,
     (acc, a, b) => _mm512_dpbusd_epi32(acc, a, b)
 );
 tile!(
-    signed_unsigned, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_storeu_si512, store_integers,
+    signed_unsigned, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_loadu_si512,
+    _mm512_storeu_si512, _mm512_add_epi32, store_integers,
     (acc, a, b) => _mm512_dpbusd_epi32(acc, b, a)
 );
 tile!(
-    pairs, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_storeu_si512, store_integers,
+    pairs, "avx512f,avx512vnni", i32, _mm512_setzero_si512, _mm512_loadu_si512,
+    _mm512_storeu_si512, _mm512_add_epi32, store_integers,
     (acc, a, b) => _mm512_dpwssd_epi32(acc, a, b)
 );
 #[cfg(feature = "half")]
 tile!(
-    bf16, "avx512f,avx512bf16", f32, _mm512_setzero_ps, _mm512_storeu_ps, store_floats,
+    bf16, "avx512f,avx512bf16", f32, _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps,
+    _mm512_add_ps, store_floats,
     (acc, a, b) => _mm512_dpbf16_ps(acc, halves(a), halves(b))
 );
 #[cfg(feature = "half")]
 tile!(
-    floats, "avx512f", f32, _mm512_setzero_ps, _mm512_storeu_ps, store_floats,
+    floats, "avx512f", f32, _mm512_setzero_ps, _mm512_loadu_ps, _mm512_storeu_ps,
+    _mm512_add_ps, store_floats,
     (acc, a, b) => _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), acc)
 );
 

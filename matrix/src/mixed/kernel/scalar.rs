@@ -1,8 +1,8 @@
 //! Plain Rust, for any processor: tiles of 8×4 sums of widened numbers.
 
-use super::Tile;
+use super::tile::Tile;
 #[cfg(feature = "half")]
-use crate::mixed::product::Sum;
+use crate::mixed::narrow::Sum;
 
 /// Rows of a panel.
 const ROWS: usize = 8;
@@ -13,13 +13,14 @@ const COLUMNS: usize = 4;
 macro_rules! tile {
     ($name:ident, $sum:ty, ($acc:ident, $a:ident, $b:ident) => $step:expr) => {
         /// # Safety
-        /// The requirements of [`super::Run`].
-        pub(super) unsafe fn $name(tile: &Tile<$sum>) {
+        /// The requirements of [`Run`](super::Run).
+        pub(in crate::mixed) unsafe fn $name(tile: &Tile<$sum>) {
             let mut sums = [[<$sum>::default(); ROWS]; COLUMNS];
+            let columns = tile.columns::<COLUMNS>();
             for group in 0..tile.groups {
                 for (j, column) in sums.iter_mut().enumerate() {
-                    // SAFETY: group `group` of the panel of `Bᵀ` is readable.
-                    let $b = unsafe { *tile.b.add(group * COLUMNS + j) };
+                    // SAFETY: group `group` of `B` is readable.
+                    let $b = unsafe { tile.word(columns[j], group) };
                     for (i, $acc) in column.iter_mut().enumerate() {
                         // SAFETY: group `group` of the panel of `A` is readable.
                         let $a = unsafe { *tile.a.add(group * ROWS + i) };
