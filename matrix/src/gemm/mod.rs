@@ -11,7 +11,7 @@ mod direct;
 mod job;
 mod multiplication;
 mod operand;
-mod pool;
+pub(crate) mod pool;
 mod prepared;
 mod scale;
 mod small;

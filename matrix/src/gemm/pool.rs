@@ -62,7 +62,7 @@ static WORKERS: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
 ///
 /// # Panics
 /// When a part panics, after all parts have ended.
-pub(super) fn run(count: usize, function: &(dyn Fn(usize) + Sync)) {
+pub(crate) fn run(count: usize, function: &(dyn Fn(usize) + Sync)) {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let mut workers = match WORKERS.try_lock() {
         Ok(workers) => Some(workers),
