@@ -121,7 +121,7 @@ pub use machine;
 pub use blocked::BlockedMatrix;
 pub use element::{Element, Real};
 pub use error::Error;
-pub use factor::{Cholesky, Diagonal, Factor, Lu, Side, Triangle, Triangular};
+pub use factor::{Cholesky, Diagonal, Factor, Lu, Qr, Side, Triangle, Triangular};
 pub use gemm::{gemm, multiply_batch, Batch, Gemm, Op, Operand, Prepared};
 pub use kernel::Kernel;
 pub use layout::Layout;

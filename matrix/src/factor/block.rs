@@ -328,3 +328,114 @@ pub(super) fn swap_rows<T: Element>(mut a: StridedMut<'_, T>, pivots: &[usize]) 
         c += width;
     }
 }
+
+/// Factorises a panel of QR: reflectors below the diagonal, `R` on and above it, `Tᴴ` in `t`. `v` is
+/// scratch memory of the panel's shape with adjacent rows.
+pub(super) fn qr_panel<T: Element>(
+    kernel: &'static Kernel,
+    mut a: StridedMut<'_, T>,
+    mut v: StridedMut<'_, T>,
+    mut t: StridedMut<'_, T>,
+    taus: &mut [T],
+) {
+    let (rows, cols) = (a.rows(), a.cols());
+    if T::PARTS > 1 {
+        for j in 0..cols {
+            taus[j] = reflect_plainly(&mut a, j);
+            let dots: Vec<T> = (0..j).map(|i| dot_of_reflectors(&a, i, j)).collect();
+            extend_triangle(&mut t, j, taus[j], &dots);
+        }
+        return;
+    }
+    let is_direct = a.strides().0 == 1;
+    if !is_direct {
+        copy(a.as_ref(), v.reborrow());
+    }
+    let (start, _, stride) = if is_direct { a.raw() } else { v.raw() };
+    assert!(is_direct || v.strides().0 == 1, "scratch memory has adjacent rows");
+    let kernels = kernels::<T>(kernel);
+    let mut dots = [T::Real::ZERO; MOST_LANES];
+    for j in 0..cols {
+        // SAFETY: the panel is writable, its rows are adjacent, and it has at least as many rows as
+        // columns; a `Kernel` exists only if the processor has its features.
+        let tau = unsafe { (kernels.reflect)(start.cast(), stride, rows, cols, j, &mut dots) };
+        taus[j] = T::from_re_im(tau, T::Real::ZERO);
+        extend_triangle(&mut t, j, taus[j], &dots.map(|dot| T::from_re_im(dot, T::Real::ZERO)));
+    }
+    if !is_direct {
+        copy(v.as_ref(), a);
+    }
+}
+
+/// Row `j` of `Tᴴ`, and zeros above the diagonal in its column. `dots[i]` is the product of the
+/// reflectors `i` and `j`.
+pub(super) fn extend_triangle<T: Element>(t: &mut StridedMut<'_, T>, j: usize, tau: T, dots: &[T]) {
+    let factor = T::ZERO - tau.conj();
+    for i in 0..j {
+        let sum = (i..j).fold(T::ZERO, |sum, k| sum + t.get(k, i) * dots[k].conj());
+        t.set(j, i, factor * sum);
+        t.set(i, j, T::ZERO);
+    }
+    t.set(j, j, tau.conj());
+}
+
+/// Makes the reflector of column `j`, applies its adjoint to the columns right of it, and returns τ.
+fn reflect_plainly<T: Element>(a: &mut StridedMut<'_, T>, j: usize) -> T {
+    let (rows, cols) = (a.rows(), a.cols());
+    let alpha = a.get(j, j);
+    // The largest part scales the squares, so that they neither overflow nor vanish.
+    let part = |value: T| [value.re().abs(), value.im().abs()];
+    let larger = |best: T::Real, size: T::Real| if size <= best { best } else { size };
+    let below = (j + 1..rows).flat_map(|i| part(a.get(i, j))).fold(T::Real::ZERO, larger);
+    if below == T::Real::ZERO && alpha.im() == T::Real::ZERO {
+        return T::ZERO;
+    }
+    let unit = part(alpha).into_iter().fold(below, larger);
+    let square = |value: T| {
+        let (re, im) = (value.re() / unit, value.im() / unit);
+        re * re + im * im
+    };
+    let norm = (j..rows).fold(T::Real::ZERO, |sum, i| sum + square(a.get(i, j))).sqrt() * unit;
+    let beta = if alpha.re() < T::Real::ZERO { norm } else { T::Real::ZERO - norm };
+    let beta = T::from_re_im(beta, T::Real::ZERO);
+    let tau = (beta - alpha) / beta;
+    let divisor = alpha - beta;
+    for i in j + 1..rows {
+        a.set(i, j, a.get(i, j) / divisor);
+    }
+    a.set(j, j, beta);
+    for c in j + 1..cols {
+        let dot = (j + 1..rows).fold(a.get(j, c), |sum, i| sum + a.get(i, j).conj() * a.get(i, c));
+        let factor = tau.conj() * dot;
+        a.set(j, c, a.get(j, c) - factor);
+        for i in j + 1..rows {
+            a.set(i, c, a.get(i, c) - a.get(i, j) * factor);
+        }
+    }
+    tau
+}
+
+/// `v_iᴴ·v_j` for `i < j`, from the columns below the diagonal.
+fn dot_of_reflectors<T: Element>(a: &StridedMut<'_, T>, i: usize, j: usize) -> T {
+    let first = a.get(j, i).conj();
+    (j + 1..a.rows()).fold(first, |sum, row| sum + a.get(row, i).conj() * a.get(row, j))
+}
+
+/// Copies reflectors to `v`, with ones on the diagonal and zeros above it, and their conjugate
+/// transpose to `adjoint`.
+pub(super) fn copy_reflectors<T: Element>(
+    a: Strided<'_, T>,
+    mut v: StridedMut<'_, T>,
+    mut adjoint: StridedMut<'_, T>,
+) {
+    let cols = a.cols();
+    copy(a, v.reborrow());
+    for j in 0..cols {
+        (0..j).for_each(|i| v.set(i, j, T::ZERO));
+        v.set(j, j, T::ONE);
+    }
+    copy(v.as_ref().transposed(), adjoint.reborrow());
+    if T::PARTS > 1 {
+        super::solve::map(&mut adjoint, T::conj);
+    }
+}

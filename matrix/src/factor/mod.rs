@@ -16,9 +16,12 @@
 
 mod block;
 mod cholesky;
+mod inverse;
 mod lu;
+mod multiply;
 mod options;
 mod product;
+mod qr;
 mod rank_update;
 mod shape;
 mod solve;
@@ -26,4 +29,5 @@ mod solve;
 pub use cholesky::Cholesky;
 pub use lu::Lu;
 pub use options::Factor;
+pub use qr::Qr;
 pub use shape::{Diagonal, Side, Triangle, Triangular};
