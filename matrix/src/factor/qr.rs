@@ -90,7 +90,8 @@ impl<'a, T: Element> Reflectors<'a, T> {
     fn split(self, at: usize) -> (Reflectors<'a, T>, Reflectors<'a, T>, StridedMut<'a, T>) {
         let (left_v, right_v) = self.v.split_cols(at);
         let (upper, lower) = self.adjoint.split_rows(at);
-        let [left_t, _, joint, right_t] = self.t.quarters(at, at);
+        let [left_t, mut above, joint, right_t] = self.t.quarters(at, at);
+        super::solve::fill(&mut above, T::ZERO);
         let left = Reflectors { v: left_v, adjoint: upper, t: left_t };
         (left, Reflectors { v: right_v, adjoint: lower, t: right_t }, joint)
     }

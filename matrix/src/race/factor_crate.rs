@@ -8,7 +8,7 @@ use faer::linalg::{cholesky, lu, qr, triangular_solve};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 /// A run of `operation` on copies of column-major n×n arrays.
-pub(super) fn run<T: faer::traits::RealField + Copy>(
+pub(super) fn run<T: faer::traits::RealField + Copy + 'static>(
     operation: Operation,
     n: usize,
     threads: usize,
