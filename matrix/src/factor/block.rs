@@ -12,12 +12,13 @@ use crate::{Element, Real};
 
 /// Memory that blocks need, which is made once for a whole factorisation.
 pub(super) struct Work<T: Element> {
-    pub(super) triangle: Box<SmallTriangle<T::Real>>,
+    pub(super) triangle: SmallTriangle<T::Real>,
 }
 
 impl<T: Element> Work<T> {
+    #[inline]
     pub(super) fn new() -> Work<T> {
-        Work { triangle: Box::new(SmallTriangle::new(T::Real::ZERO)) }
+        Work { triangle: SmallTriangle::new(T::Real::ZERO) }
     }
 }
 

@@ -19,8 +19,10 @@ use crate::{Element, Error};
 
 /// Rows of a triangle that is multiplied as a square.
 const LEAF: usize = 16;
-/// Columns of `B` that are multiplied by a leaf at once.
-const STRIP: usize = 64;
+/// Triangles of at most this many rows take [`STRIP`] columns of `B` at a time.
+const NEAR: usize = 128;
+/// See [`NEAR`].
+const STRIP: usize = 32;
 /// Columns of a symmetric matrix that are made whole at once.
 const BLOCK: usize = 256;
 
@@ -175,6 +177,16 @@ fn multiply_lower<T: Element>(
     let size = b.rows();
     if size <= LEAF {
         return leaf(options, l, diagonal, b, scratch);
+    }
+    if size <= NEAR && b.cols() > STRIP {
+        let mut others = b;
+        while others.cols() > 0 {
+            let at = STRIP.min(others.cols());
+            let (part, rest) = others.split_cols(at);
+            others = rest;
+            multiply_lower(options, l, diagonal, part, scratch)?;
+        }
+        return Ok(());
     }
     let at = half(size, LEAF);
     let (mut upper, mut rest) = b.reborrow().split_rows(at);

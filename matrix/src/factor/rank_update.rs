@@ -16,7 +16,9 @@ use crate::strided::{Strided, StridedMut};
 use crate::{Element, Error};
 
 /// The largest block on the diagonal that is computed whole.
-pub(super) const LEAF: usize = 16;
+const LEAF: usize = 16;
+/// Larger results are computed by one product of which only a triangle is written.
+const RECURSION: usize = 96;
 
 impl Factor {
     /// One triangle of `C ← α·A·Aᵀ + β·C`, for `A` of n×k. Pass `a.transposed()` for `Aᵀ·A`. Cost:
@@ -93,6 +95,10 @@ pub(super) fn lower<T: Element>(
     let (size, depth) = (c.rows(), a.cols());
     if size <= LEAF {
         return leaf(options, (alpha, a, b, beta), c);
+    }
+    let is_usual = depth > 0 && alpha != T::ZERO && c.strides().0 >= 0 && c.strides().1 >= 0;
+    if size > RECURSION && is_usual {
+        return options.gemm.multiply_lower(alpha, a, b, beta, c);
     }
     let at = half(size, LEAF);
     let [upper_left, _, beside, lower_right] = c.quarters(at, at);

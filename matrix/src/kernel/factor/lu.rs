@@ -72,25 +72,31 @@ unsafe fn step<V: Lanes>(
     // SAFETY: the caller's promise; columns beyond the first `TOGETHER` are updated by passes of
     // their own, which find column `j` divided.
     unsafe {
-        divide::<V>(first, j, rows, pivot);
+        // The first pass divides, unless there is none or the reciprocal would be infinite.
+        let is_tiny = pivot.abs() < V::Real::SAFE_MIN;
+        if right == 0 || is_tiny {
+            divide::<V>(first, j, rows, pivot);
+        }
+        let mut reciprocal = if is_tiny { V::Real::ONE } else { V::Real::ONE / pivot };
         let mut size = V::Real::ZERO;
         let mut done = 0;
         while done < right {
             let count = (right - done).min(TOGETHER);
             let to = first.wrapping_offset((1 + done) as isize * stride);
             let found = match count {
-                1 => update::<V, 1>(first, to, stride, j, rows),
-                2 => update::<V, 2>(first, to, stride, j, rows),
-                3 => update::<V, 3>(first, to, stride, j, rows),
-                4 => update::<V, 4>(first, to, stride, j, rows),
-                5 => update::<V, 5>(first, to, stride, j, rows),
-                6 => update::<V, 6>(first, to, stride, j, rows),
-                _ => update::<V, 7>(first, to, stride, j, rows),
+                1 => update::<V, 1>(first, to, stride, (j, rows), reciprocal),
+                2 => update::<V, 2>(first, to, stride, (j, rows), reciprocal),
+                3 => update::<V, 3>(first, to, stride, (j, rows), reciprocal),
+                4 => update::<V, 4>(first, to, stride, (j, rows), reciprocal),
+                5 => update::<V, 5>(first, to, stride, (j, rows), reciprocal),
+                6 => update::<V, 6>(first, to, stride, (j, rows), reciprocal),
+                _ => update::<V, 7>(first, to, stride, (j, rows), reciprocal),
             };
             if done == 0 {
                 size = found;
             }
             done += count;
+            reciprocal = V::Real::ONE;
         }
         size
     }
@@ -125,18 +131,19 @@ unsafe fn divide<V: Lanes>(column: *mut V::Real, j: usize, rows: usize, pivot: V
     }
 }
 
-/// Subtracts column `j` times row `j` from `C` columns at `to`; returns the largest absolute value
+/// Multiplies column `j` below its pivot by `reciprocal`, and subtracts it times row `j` from `C`
+/// columns at `to`; returns the largest absolute value
 /// of the first of them below row `j`.
 ///
 /// # Safety
 /// The requirements of [`panel`].
 #[inline(always)]
 unsafe fn update<V: Lanes, const C: usize>(
-    left: *const V::Real,
+    left: *mut V::Real,
     to: *mut V::Real,
     stride: isize,
-    j: usize,
-    rows: usize,
+    (j, rows): (usize, usize),
+    reciprocal: V::Real,
 ) -> V::Real {
     // SAFETY: row `j` of each column, then the lanes of rows below it.
     unsafe {
@@ -144,13 +151,14 @@ unsafe fn update<V: Lanes, const C: usize>(
         for c in 0..C {
             factors[c] = V::splat(*to.wrapping_offset(c as isize * stride).wrapping_add(j));
         }
-        let mut best = V::splat(V::Real::ZERO);
+        let (mut best, by) = (V::splat(V::Real::ZERO), V::splat(reciprocal));
         let mut top = (j + 1) / V::COUNT * V::COUNT;
         while top < rows {
             let lanes = (j + 1).saturating_sub(top)..V::COUNT.min(rows - top);
             let (from, to) = (left.wrapping_add(top), to.wrapping_add(top));
             if lanes.len() == V::COUNT {
-                let column = V::load(from);
+                let column = V::load(from).times(by);
+                column.store(from);
                 for c in 0..C {
                     let at = to.wrapping_offset(c as isize * stride);
                     let value = V::load(at).minus_product(column, factors[c]);
@@ -160,13 +168,17 @@ unsafe fn update<V: Lanes, const C: usize>(
                     }
                 }
             } else {
-                let column = V::load_some(from, lanes.clone());
+                let column = V::load_some(from, lanes.clone()).times(by);
+                column.store_some(from, lanes.clone());
                 for c in 0..C {
                     let at = to.wrapping_offset(c as isize * stride);
                     let value = V::load_some(at, lanes.clone()).minus_product(column, factors[c]);
                     value.store_some(at, lanes.clone());
+                    if c == 0 {
+                        // Lanes that were not loaded are 0, and so are their products.
+                        best = best.max_abs(value);
+                    }
                 }
-                best = best.max_abs(V::load_some(to, lanes));
             }
             top += V::COUNT;
         }
@@ -215,14 +227,20 @@ unsafe fn position<V: Lanes>(column: *const V::Real, first: usize, rows: usize, 
     }
     let mut top = first / V::COUNT * V::COUNT;
     while top < rows {
-        let lanes = first.saturating_sub(top)..V::COUNT.min(rows - top);
-        // SAFETY: the lanes that are named are rows of the column. The others hold 0, which is not
-        // `size`.
-        let bits = unsafe { V::load_some(column.wrapping_add(top), lanes).equal_abs(size) };
-        if bits != 0 {
-            return top + bits.trailing_zeros() as usize;
+        // The vectors of 64 rows are compared before the first branch, whose outcome is hard to
+        // foresee.
+        let (start, mut bits) = (top, 0u64);
+        while top < rows && top - start < 64 {
+            let lanes = first.saturating_sub(top)..V::COUNT.min(rows - top);
+            // SAFETY: the lanes that are named are rows of the column. The others hold 0, which is
+            // not `size`.
+            let equal = unsafe { V::load_some(column.wrapping_add(top), lanes).equal_abs(size) };
+            bits |= u64::from(equal) << (top - start);
+            top += V::COUNT;
         }
-        top += V::COUNT;
+        if bits != 0 {
+            return start + bits.trailing_zeros() as usize;
+        }
     }
     first
 }
