@@ -9,7 +9,7 @@
 use crate::kernel::{Kernel, RealKernel};
 use num_complex::Complex;
 use std::fmt::Debug;
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, Div, Mul, Sub};
 
 mod sealed {
     pub trait Sealed {}
@@ -21,8 +21,20 @@ mod sealed {
 
 /// `f32` or `f64`.
 pub trait Real: Element<Real = Self> + PartialOrd {
+    /// The distance from 1 to the next larger number.
+    const EPSILON: Self;
+    /// The smallest positive normal number.
+    const MIN_POSITIVE: Self;
     /// The kernel's part for this type.
     fn kernel(kernel: &'static Kernel) -> &'static RealKernel<Self>;
+    /// The positive square root, NaN for negative numbers.
+    fn sqrt(self) -> Self;
+    /// The absolute value.
+    fn abs(self) -> Self;
+    /// The number in double precision, which holds it exactly.
+    fn to_f64(self) -> f64;
+    /// The nearest number of this type.
+    fn from_f64(value: f64) -> Self;
 }
 
 /// An element type of matrices: `f32`, `f64`, `Complex<f32>`, `Complex<f64>`. All-zero bytes are a
@@ -37,6 +49,7 @@ pub trait Element:
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
+    + Div<Output = Self>
     + 'static
 {
     /// The type of the element's parts.
@@ -54,6 +67,12 @@ pub trait Element:
     /// Joins sums of products: `p[0..2]` are the parts of `Σ a·re(b)`, `p[2..4]` those of
     /// `Σ a·im(b)`. Real types use `p[0]`.
     fn from_products(p: [Self::Real; 4]) -> Self;
+    /// The imaginary part, 0 for real types.
+    fn im(self) -> Self::Real;
+    /// The element with these parts; real types ignore the second.
+    fn from_re_im(re: Self::Real, im: Self::Real) -> Self;
+    /// The complex conjugate; real numbers are their own.
+    fn conj(self) -> Self;
 }
 
 macro_rules! element {
@@ -62,6 +81,24 @@ macro_rules! element {
             #[inline]
             fn kernel(kernel: &'static Kernel) -> &'static RealKernel<$real> {
                 &kernel.$real
+            }
+            const EPSILON: $real = $real::EPSILON;
+            const MIN_POSITIVE: $real = $real::MIN_POSITIVE;
+            #[inline]
+            fn sqrt(self) -> $real {
+                self.sqrt()
+            }
+            #[inline]
+            fn abs(self) -> $real {
+                self.abs()
+            }
+            #[inline]
+            fn to_f64(self) -> f64 {
+                self.into()
+            }
+            #[inline]
+            fn from_f64(value: f64) -> $real {
+                value as $real
             }
         }
         impl Element for $real {
@@ -78,6 +115,18 @@ macro_rules! element {
             fn from_products(p: [$real; 4]) -> $real {
                 p[0]
             }
+            #[inline]
+            fn im(self) -> $real {
+                0.0
+            }
+            #[inline]
+            fn from_re_im(re: $real, _: $real) -> $real {
+                re
+            }
+            #[inline]
+            fn conj(self) -> $real {
+                self
+            }
         }
         impl Element for Complex<$real> {
             type Real = $real;
@@ -92,6 +141,18 @@ macro_rules! element {
             #[inline]
             fn from_products(p: [$real; 4]) -> Self {
                 Complex { re: p[0] - p[3], im: p[1] + p[2] }
+            }
+            #[inline]
+            fn im(self) -> $real {
+                self.im
+            }
+            #[inline]
+            fn from_re_im(re: $real, im: $real) -> Self {
+                Complex { re, im }
+            }
+            #[inline]
+            fn conj(self) -> Self {
+                Complex { re: self.re, im: -self.im }
             }
         }
     };

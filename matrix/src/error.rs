@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Why a call was refused. Nothing was computed or changed.
+/// Why a call was refused. Nothing was computed or changed, except where [`Error::Singular`] and
+/// [`Error::NotPositiveDefinite`] say so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -52,6 +53,17 @@ pub enum Error {
         /// Panel height of the other.
         right: usize,
     },
+    /// A matrix has no inverse: this pivot is exactly zero. Right-hand sides are unchanged.
+    Singular {
+        /// The column of the pivot, counted from 0.
+        column: usize,
+    },
+    /// The matrix has no Cholesky factor. The columns before this one hold those of the factor, and
+    /// the rest of the triangle holds intermediate results.
+    NotPositiveDefinite {
+        /// The column whose pivot is not positive, counted from 0.
+        column: usize,
+    },
     /// The machine description lacks a field that is needed.
     Machine {
         /// The field.
@@ -82,6 +94,13 @@ impl fmt::Display for Error {
             Error::Panels { left, right } => {
                 write!(f, "operands are stored in panels of {left} and of {right} rows: convert one of them")
             }
+            Error::Singular { column } => {
+                write!(f, "the matrix is singular: the pivot of column {column} is 0; use a QR factorisation")
+            }
+            Error::NotPositiveDefinite { column } => write!(
+                f,
+                "the matrix is not positive definite: the pivot of column {column} is not above 0; use LU"
+            ),
             Error::Machine { field } => write!(f, "the machine description has no {field}"),
         }
     }

@@ -97,6 +97,7 @@ mod buffer;
 mod column_sums;
 mod element;
 mod error;
+mod factor;
 mod gemm;
 #[cfg(any(feature = "ndarray", feature = "faer"))]
 pub mod interop;
@@ -105,6 +106,7 @@ mod layout;
 pub mod mixed;
 mod panel;
 pub mod paper;
+mod partition;
 #[cfg(feature = "race")]
 pub mod race;
 pub mod rate;
@@ -122,6 +124,7 @@ pub use machine;
 pub use blocked::BlockedMatrix;
 pub use element::{Element, Real};
 pub use error::Error;
+pub use factor::{Cholesky, Diagonal, Factor, Lu, Qr, Side, Triangle, Triangular};
 pub use gemm::{gemm, multiply_batch, Batch, Gemm, Op, Operand, Prepared};
 pub use kernel::Kernel;
 pub use layout::Layout;

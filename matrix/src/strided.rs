@@ -242,7 +242,6 @@ impl<'a, T> Strided<'a, T> {
     /// # Safety
     /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is readable and unchanged during
     /// `'a`.
-    #[cfg(any(feature = "ndarray", feature = "faer"))]
     pub(crate) unsafe fn from_raw(
         start: *const T,
         (rows, cols): (usize, usize),
@@ -291,7 +290,6 @@ impl<'a, T> StridedMut<'a, T> {
     /// # Safety
     /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is accessible only through this
     /// view during `'a`; no two coincide.
-    #[cfg(feature = "faer")]
     pub(crate) unsafe fn from_raw(
         start: *mut T,
         (rows, cols): (usize, usize),

@@ -12,6 +12,7 @@
 //! never that of an operand in place. Source: Goto and van de Geijn 2008, with storage that already
 //! has the packed form.
 
+use super::clip::Clip;
 use super::source::{PanelWalk, Source};
 use super::tile::{last_row_of_tiles, BlockProduct, Edge, Left, Pending, Target};
 use crate::buffer::Buffer;
@@ -94,6 +95,7 @@ pub(super) struct Job<T: Element> {
     pub(super) b: Source<T>,
     pub(super) c: Destination<T>,
     pub(super) reach: Reach,
+    pub(super) clip: Clip,
 }
 
 /// The cache level in which the operands of C (m×n) ← A (m×k) · B are expected: up to 2 MB in all
@@ -198,6 +200,10 @@ impl<T: Element> Job<T> {
                     // SAFETY: a sub-range of what the caller guarantees; scratch memory was made
                     // for the largest block.
                     let mut a = unsafe { self.left((row, count), (k, depth), scratch.0) };
+                    let cols = match self.clip {
+                        Clip::None => cols.clone(),
+                        clip => clip.reached(row..row + count, cols.clone(), self.panel()),
+                    };
                     for cols in self.column_blocks(&cols) {
                         // SAFETY: rows, columns and depth lie in the ranges that the caller
                         // guarantees.
@@ -282,12 +288,13 @@ impl<T: Element> Job<T> {
         // of C is part of this thread's range.
         unsafe {
             let b = self.b.block(cols, (k, depth), panel, scratch);
-            let (cols, reach, b, c) = (cols.1, self.reach, &b, &c);
+            let (first_col, cols, reach, b, c) = (cols.0, cols.1, self.reach, &b, &c);
             let b_edge = match self.b {
                 Source::InPlace(_) => Edge::Foreign,
                 _ => Edge::Padded,
             };
-            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach }.run();
+            let clip = self.clip.at(row, first_col);
+            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach, clip }.run();
         }
     }
 }

@@ -7,6 +7,7 @@
 //! stored for different kernels are an error.
 
 mod batch;
+pub(crate) mod clip;
 mod direct;
 mod job;
 mod multiplication;

@@ -1,5 +1,6 @@
 //! The entry points: options of a multiplication, and the conversion of operands to a job.
 
+use super::clip::Clip;
 use super::direct::{self, roles, Roles};
 use super::job::{self, Destination, Job};
 use super::operand::{Op, Operand};
@@ -127,6 +128,7 @@ impl Gemm {
             b: b.source(),
             c: Destination::Stored { storage: c.storage.as_mut_ptr(), part },
             reach: job::reach::<T>(part.rows, part.cols, k),
+            clip: Clip::None,
         })
     }
 
@@ -159,7 +161,7 @@ impl Gemm {
                 return Ok(());
             }
         }
-        self.multiply_by_blocks(alpha, a, b, beta, c)
+        self.multiply_by_blocks(Clip::None, alpha, a, b, beta, c)
     }
 
     /// The plan of a small product, if it is one that direct kernels compute best.
@@ -177,8 +179,12 @@ impl Gemm {
         direct::Plan::new(<T::Real as Real>::kernel(self.kernel), shape, factors, strides)
     }
 
-    /// Multiplies block by block, on threads if there are some.
-    fn multiply_by_blocks<T: Element>(
+    /// The lower triangle of `C ← α·A·B + β·C` for a square `C`, with its diagonal. No number of the
+    /// shape may be zero, nor α. The other triangle keeps its entries.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when shapes do not fit.
+    pub(crate) fn multiply_lower<T: Element>(
         &self,
         alpha: T,
         a: Strided<'_, T>,
@@ -186,10 +192,24 @@ impl Gemm {
         beta: T,
         c: StridedMut<'_, T>,
     ) -> Result<(), Error> {
+        check_shapes((a.rows(), a.cols()), (b.rows(), b.cols()), (c.rows(), c.cols()))?;
+        self.multiply_by_blocks(Clip::Lower(0), alpha, a, b, beta, c)
+    }
+
+    /// Multiplies block by block, on threads if there are some.
+    fn multiply_by_blocks<T: Element>(
+        &self,
+        clip: Clip,
+        alpha: T,
+        a: Strided<'_, T>,
+        b: Strided<'_, T>,
+        beta: T,
+        c: StridedMut<'_, T>,
+    ) -> Result<(), Error> {
         // Panels need adjacent rows in C. If its columns are adjacent, compute Cᵀ = Bᵀ·Aᵀ instead.
-        let (a, b, mut c) = match roles(c.strides()) {
-            Roles::Exchanged => (b.transposed(), a.transposed(), c.transposed()),
-            Roles::Kept => (a, b, c),
+        let (a, b, mut c, clip) = match roles(c.strides()) {
+            Roles::Exchanged => (b.transposed(), a.transposed(), c.transposed(), clip.transposed()),
+            Roles::Kept => (a, b, c, clip),
         };
         let (m, n, k) = (a.rows(), b.cols(), a.cols());
         let reach = job::reach::<T>(m, n, k);
@@ -207,6 +227,7 @@ impl Gemm {
             b: plain(&b.transposed()).right(reach),
             c: Destination::Plain { start, row_stride, col_stride },
             reach,
+            clip,
         })
     }
 

@@ -5,6 +5,7 @@
 //! Blocked operands of one strip whose product is not worth a second thread therefore go straight
 //! to the tiles. The arithmetic is the same.
 
+use super::clip::Clip;
 use super::direct;
 use super::operand::{Op, Operand};
 use super::source::PanelWalk;
@@ -73,10 +74,10 @@ pub(super) fn run<T: Element>(
     let a = &Left { walk: walk(left, a.view.storage.as_ptr()), tail: None, pending: None };
     let b = &walk(right, b.view.storage.as_ptr());
     let c = &Target { start, panel_stride, row_stride: 1, col_stride, edge: Edge::Padded };
-    let (reach, b_edge) = (Reach::Near, Edge::Padded);
+    let (reach, b_edge, clip) = (Reach::Near, Edge::Padded, Clip::None);
     // SAFETY: the operands are as large as their parts say and are borrowed here, `C` mutably; a
     // matrix has a kernel only if the processor has its features.
-    unsafe { BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach }.run() };
+    unsafe { BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach, clip }.run() };
     true
 }
 

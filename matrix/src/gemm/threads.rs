@@ -4,6 +4,7 @@
 //! of threads. The longer side of `C` is cut, at multiples of a full register tile; the calling
 //! thread takes the first part.
 
+use super::clip::{self, Clip};
 use super::job::Job;
 use super::pool;
 use crate::kernel::MAX_PANELS;
@@ -22,9 +23,12 @@ pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error>
         // SAFETY: a `Job` is made from borrows that its creator holds during this call.
         return unsafe { job.run(0..job.m, 0..job.n) };
     }
-    let by_rows = job.m >= job.n;
+    let by_rows = job.m >= job.n || job.clip != Clip::None;
     let unit = job.panel() * if by_rows { MAX_PANELS } else { 1 };
-    let parts = cut(if by_rows { job.m } else { job.n }, threads, unit);
+    let parts = match job.clip {
+        Clip::None => cut(if by_rows { job.m } else { job.n }, threads, unit),
+        clip => clip::cut(clip, job.m, threads, unit),
+    };
     let part = |range: Range<usize>| match by_rows {
         true => (range, 0..job.n),
         false => (0..job.m, range),

@@ -21,6 +21,7 @@
 //! **Invariant.** Every entry is summed by one chain of multiply-adds in the order of `k`, however
 //! it is written, so results do not depend on the place of an entry.
 
+use super::clip::Clip;
 use super::source::{PanelWalk, Plain};
 use crate::kernel::{MicroKernel, MicrokernelArguments, Reach, RealKernel, MAX_PANELS};
 use crate::panel::Panels;
@@ -88,6 +89,8 @@ pub(super) struct BlockProduct<'a, T: Element> {
     pub(super) b_edge: Edge,
     pub(super) c: &'a Target<T>,
     pub(super) reach: Reach,
+    /// The entries that are wanted, by their place in this block.
+    pub(super) clip: Clip,
 }
 
 /// Bytes of a cache line.
@@ -116,7 +119,7 @@ impl<T: Element> BlockProduct<'_, T> {
     pub(super) unsafe fn run(mut self) {
         // A few last rows come first, with the roles exchanged. All panels that are left are whole,
         // except the last.
-        let last = self.rows_with_exchanged_roles();
+        let last = if self.clip == Clip::None { self.rows_with_exchanged_roles() } else { 0 };
         if last > 0 {
             // SAFETY: the caller's promise.
             unsafe { self.run_last_rows(last) };
@@ -125,7 +128,8 @@ impl<T: Element> BlockProduct<'_, T> {
         let panels = (self.rows + self.panel - 1) >> self.panel.trailing_zeros();
         let (tall, direct) = (self.kernel.tall, self.is_direct());
         // A single last column gets kernels of its own, which take more panels at once.
-        let lone = direct && !tall.is_empty() && self.cols % self.group() == 1;
+        let lone =
+            direct && !tall.is_empty() && self.cols % self.group() == 1 && self.clip == Clip::None;
         let most = self.kernel.run.len();
         // SAFETY: the caller's promise; panels and columns are among those of the block.
         unsafe {
@@ -137,7 +141,11 @@ impl<T: Element> BlockProduct<'_, T> {
                 |left| take(left, most),
                 |first, count| {
                     self.copy_pending(first, count);
-                    self.run_row((first, count), 0..cols, self.kernel.run[count - 1], direct);
+                    if self.clip == Clip::None {
+                        self.run_row((first, count), 0..cols, self.kernel.run[count - 1], direct);
+                    } else {
+                        self.run_clipped_row((first, count), cols, direct);
+                    }
                 },
             );
             if lone {
@@ -277,6 +285,27 @@ impl<T: Element> BlockProduct<'_, T> {
         T::PARTS == 1 && self.c.row_stride == 1
     }
 
+    /// Computes the wanted columns of a row of tiles: tiles that the diagonal crosses by way of the
+    /// stack, the others as usual.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::run`].
+    unsafe fn run_clipped_row(&self, (first, count): (usize, usize), cols: usize, direct: bool) {
+        let top = first * self.panel;
+        let rows = top..self.rows.min((first + count) * self.panel);
+        let (whole, crossed) = self.clip.columns(rows, cols, self.group());
+        let runs = self.kernel.run[count - 1];
+        // SAFETY: the caller's promise; both ranges are columns of the block, and begin at a group.
+        unsafe {
+            if !whole.is_empty() {
+                self.run_row((first, count), whole, runs, direct);
+            }
+            if !crossed.is_empty() {
+                self.run_row((first, count), crossed, runs, false);
+            }
+        }
+    }
+
     /// Multiplies `count` panels of `A`, which stay in the first-level cache, by the column groups
     /// `cols`.
     ///
@@ -357,7 +386,7 @@ impl<T: Element> BlockProduct<'_, T> {
                 if direct {
                     run(&micro);
                 } else {
-                    self.by_way_of_stack(run, micro, c, (rows, cols));
+                    self.by_way_of_stack(run, micro, c, (rows, cols), (first * self.panel, col));
                 }
             }
             micro.next = micro.next.wrapping_add(ahead);
@@ -375,7 +404,12 @@ impl<T: Element> BlockProduct<'_, T> {
         mut micro: MicrokernelArguments<T::Real>,
         c: *mut T,
         shape: (usize, usize),
+        corner: (usize, usize),
     ) {
+        let is_wanted = |place: TileEntry| {
+            let row = corner.0 + place.panel * self.panel + place.row;
+            self.clip == Clip::None || self.clip.wants(row, corner.1 + place.col)
+        };
         let mut tile = TileBuffer([T::Real::ZERO; TILE_REALS]);
         debug_assert!(MAX_PANELS * self.kernel.panel * self.kernel.columns <= TILE_REALS);
         // The tile on the stack: panel after panel, column after column.
@@ -392,12 +426,19 @@ impl<T: Element> BlockProduct<'_, T> {
                     self.each(c, shape, |at, place| *real.add(place.on_stack(strides)) = *at);
                 }
                 run(&micro);
-                self.each(c, shape, |at, place| *at = *real.add(place.on_stack(strides)));
+                self.each(c, shape, |at, place| {
+                    if is_wanted(place) {
+                        *at = *real.add(place.on_stack(strides));
+                    }
+                });
             } else {
                 // Four real sums make a complex entry; α and β are applied to the entry.
                 (micro.alpha, micro.beta) = (T::Real::ONE, T::Real::ZERO);
                 run(&micro);
                 self.each(c, shape, |at, place| {
+                    if !is_wanted(place) {
+                        return;
+                    }
                     let product = self.alpha * T::from_products(place.products(out, strides));
                     *at = if self.beta == T::ZERO { product } else { product + self.beta * *at };
                 });

@@ -5,6 +5,7 @@
 //! **Cost.** 12 FMA and 7 loads per step of `k`: 6 cycles on two FMA ports.
 
 use super::direct_avx2;
+use super::factor;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::MicrokernelArguments;
 use std::arch::x86_64::*;
@@ -18,6 +19,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: table!(tile_f32),
         tall: &[],
         direct: direct_avx2::single::KERNELS,
+        factor: factor::AVX2_F32,
     },
     f64: RealKernel {
         panel: 4,
@@ -25,6 +27,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: table!(tile_f64),
         tall: &[],
         direct: direct_avx2::double::KERNELS,
+        factor: factor::AVX2_F64,
     },
 };
 

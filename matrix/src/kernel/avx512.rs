@@ -12,6 +12,7 @@
 //! per four steps.
 
 use super::direct_avx512;
+use super::factor;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::{MicroKernel, MicrokernelArguments, Reach};
 use std::arch::asm;
@@ -26,6 +27,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: &[single::ONE, single::TWO, single::THREE],
         tall: single::TALL,
         direct: direct_avx512::single::KERNELS,
+        factor: factor::AVX512_F32,
     },
     f64: RealKernel {
         panel: 8,
@@ -33,6 +35,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: &[double::ONE, double::TWO, double::THREE],
         tall: double::TALL,
         direct: direct_avx512::double::KERNELS,
+        factor: factor::AVX512_F64,
     },
 };
 

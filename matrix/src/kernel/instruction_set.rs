@@ -1,6 +1,7 @@
 //! The kernels of one instruction set, which are one member of the family of kernels.
 
 use super::direct::DirectKernels;
+use super::factor::FactorKernels;
 use super::microkernel::MicroKernel;
 
 /// The kernels of one instruction set for one real type.
@@ -18,6 +19,8 @@ pub struct RealKernel<T: 'static> {
     pub tall: &'static [MicroKernel<T>],
     /// Kernels for small products of plain arrays; it may be empty.
     pub direct: DirectKernels<T>,
+    /// Kernels for blocks of factorisations.
+    pub(crate) factor: FactorKernels<T>,
 }
 
 /// The kernels of one instruction set that this processor has: a `Kernel` is the proof that it can

@@ -42,6 +42,7 @@ mod direct;
 mod direct_avx2;
 #[cfg(target_arch = "x86_64")]
 mod direct_avx512;
+pub(crate) mod factor;
 mod instruction_set;
 mod microkernel;
 #[cfg(target_arch = "aarch64")]

@@ -4,6 +4,7 @@
 //! It follows the formula. It does not use `mul_add`, which is a library call if the processor
 //! lacks the instruction.
 
+use super::factor;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::MicrokernelArguments;
 
@@ -16,6 +17,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: &[&[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>, tile_f32::<4>]],
         tall: &[],
         direct: &[],
+        factor: factor::SCALAR_F32, 
     },
     f64: RealKernel {
         panel: 4,
@@ -23,6 +25,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: &[&[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>, tile_f64::<4>]],
         tall: &[],
         direct: &[],
+        factor: factor::SCALAR_F64,
     },
 };
 

@@ -1,5 +1,6 @@
 //! Tests of the kernels as a family: its members, and one that is in no list.
 
+use super::factor;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::MicrokernelArguments;
 use super::{runnable, scalar};
@@ -65,6 +66,7 @@ const fn member<const WRONG: bool>(name: &'static str) -> Kernel {
             run: &[&[dummy_f32::<1, WRONG>, dummy_f32::<2, WRONG>]],
             tall: &[],
             direct: &[],
+            factor: factor::SCALAR_F32, 
         },
         f64: RealKernel {
             panel: 4,
@@ -72,6 +74,7 @@ const fn member<const WRONG: bool>(name: &'static str) -> Kernel {
             run: &[&[dummy_f64::<1, WRONG>, dummy_f64::<2, WRONG>]],
             tall: &[],
             direct: &[],
+            factor: factor::SCALAR_F64,
         },
     }
 }

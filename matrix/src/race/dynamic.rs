@@ -37,15 +37,19 @@ fn open(variable: &str, names: &[&str]) -> Option<&'static Library> {
     names.find_map(|name| unsafe { Library::new(name) }.ok()).map(|library| &*Box::leak(Box::new(library)))
 }
 
-/// The CBLAS libraries that were found, with their function `symbol`.
-pub(super) fn cblas<T>(symbol: &str, threads: usize) -> Vec<(&'static str, Cblas<T>)> {
+/// The CBLAS libraries that were found, told to use that many threads.
+pub(super) fn libraries(threads: usize) -> Vec<(&'static str, &'static Library)> {
     let threads = threads.to_string();
     for variable in ["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS"] {
         std::env::set_var(variable, &threads);
     }
     std::env::set_var("MKL_THREADING_LAYER", if threads == "1" { "SEQUENTIAL" } else { "GNU" });
-    let found = CBLAS.iter().filter_map(|&(name, variable, files)| {
-        let library = open(variable, files)?;
+    CBLAS.iter().filter_map(|&(name, variable, files)| Some((name, open(variable, files)?))).collect()
+}
+
+/// The CBLAS libraries that were found, with their function `symbol`.
+pub(super) fn cblas<T>(symbol: &str, threads: usize) -> Vec<(&'static str, Cblas<T>)> {
+    let found = libraries(threads).into_iter().filter_map(|(name, library)| {
         // SAFETY: the symbol has the type that the CBLAS interface gives it (32-bit integers).
         let function = unsafe { library.get::<Cblas<T>>(symbol.as_bytes()) }.ok()?;
         Some((name, *function))

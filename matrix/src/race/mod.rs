@@ -23,6 +23,10 @@ mod crates {
     pub(super) const F64: &[Crate<f64>] = &[];
 }
 mod dynamic;
+#[cfg(feature = "peers")]
+mod factor_crate;
+mod factorization;
+mod lapack;
 mod peak;
 mod peer;
 mod registry;
@@ -30,4 +34,7 @@ mod registry;
 pub use contest::{Contest, Run};
 pub use peak::f64_gflops;
 pub use peer::{Crate, Threads};
+pub use factorization::{factorizations, Operation};
+pub use lapack::Lapack;
+use registry::Array;
 pub use registry::{contestants, Number};

@@ -2,6 +2,7 @@
 
 use super::contest::Run;
 use super::dynamic::{self, Blasfeo, Xsmm};
+use super::factorization::Operation;
 use super::peer::{Crate, Threads};
 use super::{crates, peak};
 use crate::{BlockedMatrix, Gemm, Op, Operand, Strided, StridedMut, StridedShape};
@@ -19,9 +20,26 @@ pub trait Number: crate::Real {
     fn peak_gflops() -> f64;
     /// The next number, in −0.5 … 0.5.
     fn random(state: &mut u64) -> Self;
+    /// A run of crate `faer` on copies of these n×n arrays, with feature `peers`.
+    fn faer(operation: Operation, n: usize, threads: usize, inputs: (Vec<Self>, Vec<Self>)) -> Option<Run>;
+}
+
+/// [`Number::faer`] for a type.
+macro_rules! faer {
+    () => {
+        #[cfg(feature = "peers")]
+        fn faer(operation: Operation, n: usize, threads: usize, inputs: (Vec<Self>, Vec<Self>)) -> Option<Run> {
+            Some(super::factor_crate::run(operation, n, threads, 1.0, inputs))
+        }
+        #[cfg(not(feature = "peers"))]
+        fn faer(_: Operation, _: usize, _: usize, _: (Vec<Self>, Vec<Self>)) -> Option<Run> {
+            None
+        }
+    };
 }
 
 impl Number for f64 {
+    faer!();
     const CRATES: &'static [Crate<f64>] = crates::F64;
     const LETTER: char = 'd';
     const XSMM_TYPE: u32 = 0;
@@ -35,6 +53,7 @@ impl Number for f64 {
 }
 
 impl Number for f32 {
+    faer!();
     const CRATES: &'static [Crate<f32>] = crates::F32;
     const LETTER: char = 's';
     const XSMM_TYPE: u32 = 1;
@@ -90,13 +109,13 @@ pub fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
 
 /// A copy of an array that begins on a cache line: how lines are cut decides up to a tenth of a
 /// small product's time, so all contestants get the same cut.
-struct Array<T> {
+pub(super) struct Array<T> {
     data: Vec<T>,
     places: std::ops::Range<usize>,
 }
 
 impl<T: Number> Array<T> {
-    fn of(source: &[T]) -> Array<T> {
+    pub(super) fn of(source: &[T]) -> Array<T> {
         let line = 64 / size_of::<T>();
         let mut data = vec![T::ZERO; source.len() + line];
         let start = data.as_ptr().align_offset(64).min(line);

@@ -6,6 +6,8 @@
 //! most `γₙ` times that magnitude, `γₙ = n·u / (1 − n·u)`. Source: Dekker 1971 (two-sum,
 //! two-product); Higham 2002, section 3.1 (γ).
 
+pub mod factor;
+
 use crate::Element;
 use num_complex::Complex;
 use std::ops::{Add, Mul, Neg};

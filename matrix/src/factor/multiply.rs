@@ -1,0 +1,230 @@
+//! Products with triangular and symmetric matrices.
+//!
+//! **Triangular**, in place: every product is brought to `B ← L·B` with a lower triangle (see
+//! `solve`), which halves `L`: the lower half of `B` comes first, because the upper half is its
+//! input. Triangles of [`LEAF`] rows are multiplied as squares with zeros. **Symmetric**: blocks of
+//! columns of the whole matrix are made in scratch memory and multiplied, one pass over the matrix
+//! for all columns of `B`.
+//!
+//! **Leaves out** the skipping of zeros: NaN and infinities of `B` may spread to all rows of a leaf.
+
+use super::block::{self, block_size};
+use super::options::{on_columns, Factor};
+use super::product::product;
+use super::shape::{same, square, Conjugation, Diagonal, Side, Triangle, Triangular};
+use super::solve::{fill, half, map};
+use crate::buffer::Buffer;
+use crate::strided::{Strided, StridedMut};
+use crate::{Element, Error};
+
+/// Rows of a triangle that is multiplied as a square.
+const LEAF: usize = 16;
+/// Triangles of at most this many rows take [`STRIP`] columns of `B` at a time.
+const NEAR: usize = 128;
+/// See [`NEAR`].
+const STRIP: usize = 32;
+/// Columns of a symmetric matrix that are made whole at once.
+const BLOCK: usize = 256;
+
+impl Factor {
+    /// `B ← α·A·B` ([`Side::Left`]) or `B ← α·B·A` with a triangular matrix. Cost: n²·k/2
+    /// multiply-adds for n rows of `A` and k columns of `B`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when shapes do not fit.
+    pub fn multiply_triangular<T: Element>(
+        &self,
+        side: Side,
+        alpha: T,
+        a: Triangular<'_, T>,
+        b: StridedMut<'_, T>,
+    ) -> Result<(), Error> {
+        let size = a.size()?;
+        let (a, mut b) = match side {
+            Side::Left => (a, b),
+            Side::Right => (a.transposed(), b.transposed()),
+        };
+        same("rows of the triangular matrix and of the other one", (size, size), (b.rows(), size))?;
+        if alpha == T::ZERO {
+            fill(&mut b, T::ZERO);
+            return Ok(());
+        }
+        // conj(A)·B is conj(A·conj(B)).
+        let is_conjugated = a.conjugation == Conjugation::Conjugated && T::PARTS > 1;
+        if is_conjugated {
+            map(&mut b, T::conj);
+        }
+        let (l, mut b) = match a.triangle {
+            Triangle::Lower => (a.array, b),
+            Triangle::Upper => (a.array.rows_reversed().cols_reversed(), b.rows_reversed()),
+        };
+        let (cost, unit) = (size * size / 2 * b.cols(), block_size::<T>(self.kernel));
+        on_columns(self.threads, cost, unit, b.reborrow(), |part, _| {
+            let mut scratch = Buffer::<T>::scratch(LEAF * STRIP)?;
+            multiply_lower(&self.single(), l, a.diagonal, part, &mut scratch)
+        })?;
+        if is_conjugated {
+            map(&mut b, T::conj);
+        }
+        if alpha != T::ONE {
+            map(&mut b, |value| alpha * value);
+        }
+        Ok(())
+    }
+
+    /// `C ← α·A·B + β·C` ([`Side::Left`]) or `C ← α·B·A + β·C` with a symmetric matrix `A`, of which
+    /// one triangle is read. Cost: that of the product, and one copy of `A`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when shapes do not fit.
+    #[allow(clippy::too_many_arguments, reason = "the operands of the BLAS")]
+    pub fn multiply_symmetric<T: Element>(
+        &self,
+        side: Side,
+        triangle: Triangle,
+        alpha: T,
+        a: Strided<'_, T>,
+        b: Strided<'_, T>,
+        beta: T,
+        c: StridedMut<'_, T>,
+    ) -> Result<(), Error> {
+        self.multiply_whole(side, (triangle, Conjugation::None), alpha, a, b, beta, c)
+    }
+
+    /// `C ← α·A·B + β·C` ([`Side::Left`]) or `C ← α·B·A + β·C` with a Hermitian matrix `A`, of which
+    /// one triangle is read, without imaginary parts on its diagonal. Cost: that of the product, and
+    /// one copy of `A`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when shapes do not fit.
+    #[allow(clippy::too_many_arguments, reason = "the operands of the BLAS")]
+    pub fn multiply_hermitian<T: Element>(
+        &self,
+        side: Side,
+        triangle: Triangle,
+        alpha: T,
+        a: Strided<'_, T>,
+        b: Strided<'_, T>,
+        beta: T,
+        c: StridedMut<'_, T>,
+    ) -> Result<(), Error> {
+        self.multiply_whole(side, (triangle, Conjugation::Conjugated), alpha, a, b, beta, c)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the operands of the BLAS")]
+    fn multiply_whole<T: Element>(
+        &self,
+        side: Side,
+        (triangle, conjugation): (Triangle, Conjugation),
+        alpha: T,
+        a: Strided<'_, T>,
+        b: Strided<'_, T>,
+        beta: T,
+        c: StridedMut<'_, T>,
+    ) -> Result<(), Error> {
+        let size = square("the rows and the columns of a symmetric matrix", (a.rows(), a.cols()))?;
+        same("the shapes of B and of the result", (b.rows(), b.cols()), (c.rows(), c.cols()))?;
+        // B·A is (Aᵀ·Bᵀ)ᵀ; the transpose of the matrix has the other triangle.
+        let (triangle, a, b, mut c) = match side {
+            Side::Left => (triangle, a, b, c),
+            Side::Right => (triangle.transposed(), a.transposed(), b.transposed(), c.transposed()),
+        };
+        same("rows of the symmetric matrix and of the result", (size, size), (c.rows(), size))?;
+        if size == 0 || alpha == T::ZERO {
+            return self.gemm.multiply_strided(T::ZERO, a, b, beta, c);
+        }
+        let mut scratch = Buffer::<T>::scratch(size * BLOCK.min(size))?;
+        for first in (0..size).step_by(BLOCK) {
+            let last = size.min(first + BLOCK);
+            let mut whole = StridedMut::col_major(&mut scratch, size, last - first)?;
+            complete(a, (triangle, conjugation), first, &mut whole);
+            let beta = if first == 0 { beta } else { T::ONE };
+            let rows = b.part(first..last, 0..b.cols());
+            product(&self.gemm, alpha, whole.as_ref(), rows, beta, c.reborrow())?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes the columns from `first` on of the matrix whose triangle `a` holds.
+fn complete<T: Element>(
+    a: Strided<'_, T>,
+    (triangle, conjugation): (Triangle, Conjugation),
+    first: usize,
+    whole: &mut StridedMut<'_, T>,
+) {
+    let size = a.rows();
+    for col in 0..whole.cols() {
+        let j = first + col;
+        for i in 0..size {
+            let is_given = if triangle == Triangle::Lower { i >= j } else { i <= j };
+            let value = if is_given { a.get(i, j) } else { conjugation.of(a.get(j, i)) };
+            let is_real = i == j && conjugation == Conjugation::Conjugated;
+            let real = T::from_re_im(value.re(), <T::Real as Element>::ZERO);
+            whole.set(i, col, if is_real { real } else { value });
+        }
+    }
+}
+
+/// `B ← L·B` on one thread.
+fn multiply_lower<T: Element>(
+    options: &Factor,
+    l: Strided<'_, T>,
+    diagonal: Diagonal,
+    mut b: StridedMut<'_, T>,
+    scratch: &mut [T],
+) -> Result<(), Error> {
+    let size = b.rows();
+    if size <= LEAF {
+        return leaf(options, l, diagonal, b, scratch);
+    }
+    if size <= NEAR && b.cols() > STRIP {
+        let mut others = b;
+        while others.cols() > 0 {
+            let at = STRIP.min(others.cols());
+            let (part, rest) = others.split_cols(at);
+            others = rest;
+            multiply_lower(options, l, diagonal, part, scratch)?;
+        }
+        return Ok(());
+    }
+    let at = half(size, LEAF);
+    let (mut upper, mut rest) = b.reborrow().split_rows(at);
+    multiply_lower(options, l.part(at..size, at..size), diagonal, rest.reborrow(), scratch)?;
+    product(&options.gemm, T::ONE, l.part(at..size, 0..at), upper.as_ref(), T::ONE, rest)?;
+    multiply_lower(options, l.part(0..at, 0..at), diagonal, upper.reborrow(), scratch)
+}
+
+/// `B ← L·B` with a triangle of at most [`LEAF`] rows, as a square.
+fn leaf<T: Element>(
+    options: &Factor,
+    l: Strided<'_, T>,
+    diagonal: Diagonal,
+    b: StridedMut<'_, T>,
+    scratch: &mut [T],
+) -> Result<(), Error> {
+    let (size, cols) = (b.rows(), b.cols());
+    if size == 0 || cols == 0 {
+        return Ok(());
+    }
+    let mut entries = [T::ZERO; LEAF * LEAF];
+    for j in 0..size {
+        for i in j..size {
+            let is_one = i == j && diagonal == Diagonal::Unit;
+            entries[i + j * size] = if is_one { T::ONE } else { l.get(i, j) };
+        }
+    }
+    let square = Strided::col_major(&entries, size, size)?;
+    let mut b = b;
+    for first in (0..cols).step_by(STRIP) {
+        let last = cols.min(first + STRIP);
+        let mut part = b.reborrow().part(0..size, first..last);
+        let mut copy = match part.strides().1 == 1 && part.strides().0 != 1 {
+            true => StridedMut::row_major(&mut scratch[..], size, last - first)?,
+            false => StridedMut::col_major(&mut scratch[..], size, last - first)?,
+        };
+        block::copy(part.as_ref(), copy.reborrow());
+        product(&options.gemm, T::ONE, square, copy.as_ref(), T::ZERO, part.reborrow())?;
+    }
+    Ok(())
+}

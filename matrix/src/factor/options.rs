@@ -1,0 +1,92 @@
+//! How to factorise: threads, kernel, block size; and the division of right-hand sides among
+//! threads.
+
+use crate::gemm::{pool, Gemm};
+use crate::kernel::Kernel;
+use crate::strided::StridedMut;
+use crate::{Element, Error};
+use std::sync::Mutex;
+
+/// How to factorise and solve: threads and kernel. The default is one thread and the best kernel.
+///
+/// ```
+/// use lightfoot_matrix::{Factor, StridedMut};
+/// let mut a = [4.0, 2.0, 2.0, 3.0];
+/// let mut b = [8.0, 7.0];
+/// let lu = Factor::new().lu(StridedMut::col_major(&mut a, 2, 2)?)?;
+/// lu.solve(StridedMut::col_major(&mut b, 2, 1)?)?;
+/// assert_eq!((b, lu.determinant()), ([1.25, 1.5], 8.0));
+/// # Ok::<(), lightfoot_matrix::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Factor {
+    pub(super) gemm: Gemm,
+    pub(super) kernel: &'static Kernel,
+    pub(super) threads: usize,
+}
+
+impl Default for Factor {
+    fn default() -> Self {
+        Factor::new()
+    }
+}
+
+impl Factor {
+    /// One thread and the best kernel.
+    pub fn new() -> Factor {
+        Factor { gemm: Gemm::new(), kernel: Kernel::best(), threads: 1 }
+    }
+
+    /// Allows up to `threads` threads; 0 counts as 1. Results do not depend on the number.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Factor {
+        Factor { gemm: self.gemm.threads(threads), threads: threads.max(1), ..self }
+    }
+
+    /// Sets the kernel.
+    #[must_use]
+    pub fn kernel(self, kernel: &'static Kernel) -> Factor {
+        Factor { gemm: self.gemm.kernel(kernel), kernel, ..self }
+    }
+
+    /// These options for one thread.
+    pub(super) fn single(&self) -> Factor {
+        self.threads(1)
+    }
+}
+
+/// With fewer multiply-adds a second thread costs more than it gains.
+pub(super) const WORTH_A_THREAD: usize = 1 << 19;
+
+/// Calls `run` with parts of the columns of `b`, each on a thread of its own, if `work`
+/// multiply-adds are worth it. Parts begin at multiples of `unit`.
+pub(super) fn on_columns<T: Element>(
+    threads: usize,
+    work: usize,
+    unit: usize,
+    b: StridedMut<'_, T>,
+    run: impl Fn(StridedMut<'_, T>, usize) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let cols = b.cols();
+    let parts = threads.min(work / WORTH_A_THREAD).min(cols.div_ceil(unit)).max(1);
+    if parts == 1 {
+        return run(b, 0);
+    }
+    let mut rest = b;
+    let mut pieces = Vec::with_capacity(parts);
+    let edge = |part: usize| (cols.div_ceil(unit) * part / parts * unit).min(cols);
+    for part in 0..parts {
+        let (own, others) = rest.split_cols(edge(part + 1) - edge(part));
+        rest = others;
+        pieces.push(Mutex::new(Some((own, edge(part)))));
+    }
+    let outcome = Mutex::new(Ok(()));
+    pool::run(parts, &|index| {
+        let piece = pieces[index].lock().unwrap_or_else(|broken| broken.into_inner()).take();
+        let Some((own, first)) = piece else { return };
+        if let Err(error) = run(own, first) {
+            *outcome.lock().unwrap_or_else(|broken| broken.into_inner()) = Err(error);
+        }
+    });
+    outcome.into_inner().unwrap_or_else(|broken| broken.into_inner())
+}

@@ -1,0 +1,126 @@
+//! The contestants of a race of factorisations.
+//!
+//! Every run works on a fresh copy of its input, because factorisations work in place: the copy is
+//! part of everybody's time, and is less than a tenth of it from N = 32 on.
+
+use super::lapack::Lapack;
+use super::{Array, Number, Run};
+use crate::{Factor, Side, Strided, StridedMut, Triangle, Triangular};
+
+/// What is raced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// LU with partial pivoting.
+    Lu,
+    /// The lower Cholesky factor.
+    Cholesky,
+    /// QR by reflections.
+    Qr,
+    /// A triangular system with as many right-hand sides as rows.
+    Solve,
+    /// The lower triangle of `A·Aᵀ`.
+    RankUpdate,
+    /// A lower triangle times a square matrix.
+    Multiply,
+}
+
+impl Operation {
+    /// All operations with their names on a command line.
+    pub const ALL: &'static [(&'static str, Operation)] = &[
+        ("lu", Operation::Lu),
+        ("cholesky", Operation::Cholesky),
+        ("qr", Operation::Qr),
+        ("trsm", Operation::Solve),
+        ("syrk", Operation::RankUpdate),
+        ("trmm", Operation::Multiply),
+    ];
+
+    /// Flops of an n×n problem, by the usual count.
+    pub fn flops(self, n: usize) -> f64 {
+        let cube = (n as f64).powi(3);
+        match self {
+            Operation::Lu => cube * 2.0 / 3.0,
+            Operation::Cholesky => cube / 3.0,
+            Operation::Qr => cube * 4.0 / 3.0,
+            Operation::Solve | Operation::RankUpdate | Operation::Multiply => cube,
+        }
+    }
+}
+
+/// The inputs: `A` with a dominant diagonal if that is needed, and `B`.
+fn inputs<T: Number>(operation: Operation, n: usize) -> (Vec<T>, Vec<T>) {
+    let mut state = 1;
+    let mut a: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();
+    let b: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();
+    let diagonal = match operation {
+        Operation::Cholesky | Operation::Solve => T::from_f64(n as f64),
+        _ => T::ZERO,
+    };
+    for i in 0..n {
+        a[i * n + i] = a[i * n + i] + diagonal;
+    }
+    (a, b)
+}
+
+/// All contestants, ready to run. The others are compared with the first one.
+pub fn factorizations<T: Number>(operation: Operation, n: usize, threads: usize) -> Vec<(String, Run)> {
+    let (a, b) = inputs::<T>(operation, n);
+    let mut all = vec![("ours".to_owned(), ours(operation, n, threads, &a, &b))];
+    if let Some(run) = T::faer(operation, n, threads, (a.clone(), b.clone())) {
+        all.push(("faer".into(), run));
+    }
+    for lapack in Lapack::found(T::LETTER, threads) {
+        all.push((lapack.name.into(), library(lapack, operation, n, &a, &b)));
+    }
+    all
+}
+
+/// This library, on column-major arrays.
+fn ours<T: Number>(operation: Operation, n: usize, threads: usize, a: &[T], b: &[T]) -> Run {
+    let (a, b, mut c) = (Array::of(a), Array::of(b), Array::of(b));
+    let (options, mut pivots, mut taus) = (Factor::new().threads(threads), vec![0; n], vec![T::ZERO; n]);
+    Box::new(move || {
+        match operation {
+            Operation::Solve | Operation::Multiply => c.copy_from_slice(&b),
+            Operation::RankUpdate => (),
+            _ => c.copy_from_slice(&a),
+        }
+        let view = StridedMut::col_major(&mut c, n, n).expect("n² numbers");
+        let left = Strided::col_major(&a, n, n).expect("n² numbers");
+        match operation {
+            Operation::Lu => drop(options.lu_with(view, &mut pivots).expect("it fits")),
+            Operation::Cholesky => options.cholesky_in_place(Triangle::Lower, view).expect("it fits"),
+            Operation::Qr => options.qr_with(view, &mut taus).expect("it fits"),
+            Operation::Solve => {
+                options.solve_triangular(Side::Left, T::ONE, Triangular::lower(left), view).expect("it fits");
+            }
+            Operation::RankUpdate => {
+                options.rank_k_update(Triangle::Lower, T::ONE, left, T::ZERO, view).expect("it fits");
+            }
+            Operation::Multiply => {
+                options.multiply_triangular(Side::Left, T::ONE, Triangular::lower(left), view).expect("it fits");
+            }
+        }
+    })
+}
+
+/// A library with LAPACK's symbols.
+fn library<T: Number>(lapack: Lapack<T>, operation: Operation, n: usize, a: &[T], b: &[T]) -> Run {
+    let (a, b, mut c) = (Array::of(a), Array::of(b), Array::of(b));
+    let (mut pivots, mut taus, mut work) = (vec![0; n], vec![T::ZERO; n], vec![T::ZERO; 64 * n]);
+    Box::new(move || {
+        match operation {
+            Operation::Solve | Operation::Multiply => c.copy_from_slice(&b),
+            Operation::RankUpdate => (),
+            _ => c.copy_from_slice(&a),
+        }
+        match operation {
+            Operation::Lu => lapack.lu(n, &mut c, &mut pivots),
+            Operation::Cholesky => lapack.cholesky(n, &mut c),
+            Operation::Qr => lapack.qr(n, &mut c, &mut taus, &mut work),
+            Operation::Solve => lapack.solve(n, T::ONE, &a, &mut c),
+            Operation::RankUpdate => lapack.update(n, T::ONE, T::ZERO, &a, &mut c),
+            Operation::Multiply => lapack.multiply(n, T::ONE, &a, &mut c),
+        }
+    })
+}
