@@ -242,7 +242,7 @@ impl<'a, T> Strided<'a, T> {
     /// # Safety
     /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is readable and unchanged during
     /// `'a`.
-    pub(crate) unsafe fn from_raw(
+    pub unsafe fn from_raw(
         start: *const T,
         (rows, cols): (usize, usize),
         (row_stride, col_stride): (isize, isize),
@@ -290,7 +290,7 @@ impl<'a, T> StridedMut<'a, T> {
     /// # Safety
     /// Every entry, `start.offset(i·row_stride + j·col_stride)`, is accessible only through this
     /// view during `'a`; no two coincide.
-    pub(crate) unsafe fn from_raw(
+    pub unsafe fn from_raw(
         start: *mut T,
         (rows, cols): (usize, usize),
         (row_stride, col_stride): (isize, isize),

@@ -211,7 +211,21 @@ enum Form {
     Adjoint,
 }
 
-impl<T: Element> Qr<'_, T> {
+impl<'a, T: Element> Qr<'a, T> {
+    /// A factorisation that [`Factor::qr_with`] left in an array: its first columns, as many as there
+    /// are factors τ, hold the reflectors.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when there are more factors than rows or columns.
+    pub fn from_factors(options: Factor, factors: Strided<'a, T>, taus: Vec<T>) -> Result<Self, Error> {
+        let (rows, cols) = (factors.rows(), factors.cols());
+        if taus.len() > rows.min(cols) {
+            let what = "the number of factors, which must not exceed the smaller side of the matrix,";
+            return Err(Error::Shape { what, left: (taus.len(), 1), right: (rows, cols) });
+        }
+        Ok(Qr { options, factors, taus })
+    }
+
     /// The array with `R` and the reflectors.
     pub fn factors(&self) -> Strided<'_, T> {
         self.factors
