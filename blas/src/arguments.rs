@@ -157,8 +157,3 @@ pub(crate) fn threads() -> usize {
         named.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
     })
 }
-
-/// Says which parameter of a routine is not allowed, as the reference `xerbla` does.
-pub(crate) fn refuse(routine: &str, position: c_int) {
-    eprintln!(" ** On entry to {} parameter number {position} had an illegal value", routine.to_uppercase());
-}

@@ -1,6 +1,7 @@
 //! The C interface: `cblas_…`.
 
-use crate::arguments::{refuse, Checked, Code};
+use crate::arguments::{Checked, Code};
+use crate::refuse;
 use crate::routine::{gemm, herk, symm, syrk, triangular, Call, Operation, Symmetry};
 use num_complex::Complex;
 use std::ffi::{c_int, c_void};
@@ -10,7 +11,7 @@ use Code::Number;
 /// Runs a routine, and names a parameter that is not allowed.
 fn run(name: &str, layout: c_int, routine: impl FnOnce(Call) -> Checked<()>) {
     if let Err(position) = Call::c(layout).and_then(routine) {
-        refuse(name, position);
+        refuse::c(name, position);
     }
 }
 

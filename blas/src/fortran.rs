@@ -1,7 +1,8 @@
 //! The Fortran interface of the BLAS: all arguments by address, letters for forms. The lengths of
 //! letters, which compilers append, are not read.
 
-use crate::arguments::{refuse, Checked, Code};
+use crate::arguments::{Checked, Code};
+use crate::refuse;
 use crate::routine::{gemm, herk, symm, syrk, triangular, Call, Operation, Symmetry};
 use num_complex::Complex;
 use std::ffi::{c_char, c_int};
@@ -9,7 +10,7 @@ use std::ffi::{c_char, c_int};
 /// Names a parameter that is not allowed; `name` ends in an underscore.
 fn finish(name: &str, outcome: Checked<()>) {
     if let Err(position) = outcome {
-        refuse(name.trim_end_matches('_'), position);
+        refuse::fortran(name, position);
     }
 }
 

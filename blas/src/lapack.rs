@@ -2,7 +2,8 @@
 //! `info` is 0, −i for a parameter that is not allowed, or the number of the column at which a
 //! factorisation failed.
 
-use crate::arguments::{refuse, size, Checked, Code, Coded, Form, Order, Shape, Triangle};
+use crate::arguments::{size, Checked, Code, Coded, Form, Order, Shape, Triangle};
+use crate::refuse;
 use crate::routine::options;
 use matrix::{Element, Error, Qr, Side, Strided, StridedMut, Triangular};
 use num_complex::Complex;
@@ -14,7 +15,7 @@ use std::ffi::{c_char, c_int};
 /// `info` is writable.
 unsafe fn finish(name: &str, info: *mut c_int, outcome: Checked<c_int>) {
     if let Err(position) = outcome {
-        refuse(name.trim_end_matches('_'), position);
+        refuse::fortran(name, position);
     }
     // SAFETY: the caller's promise.
     unsafe { *info = outcome.unwrap_or_else(|position| -position) }

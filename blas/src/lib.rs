@@ -21,9 +21,9 @@
 //! **Threads.** As many as `LIGHTFOOT_NUM_THREADS` says, else `OMP_NUM_THREADS`, else one for each
 //! processor. Results do not depend on the number.
 //!
-//! **Errors.** A parameter that is not allowed is named on standard error, with its number in the
-//! routine, as by `xerbla`, and the routine returns without a result. LAPACK routines set `info` as
-//! well.
+//! **Errors.** A parameter that is not allowed is handed to the process's `xerbla_` or
+//! `cblas_xerbla`; where there is none, a sentence on standard error names it. The routine returns
+//! without a result. LAPACK routines set `info` as well.
 //!
 //! **What it leaves out.** Vectors and products of a matrix and a vector, 64-bit integers, packed
 //! and banded matrices, LAPACKE.
@@ -35,8 +35,14 @@ mod arguments;
 mod cblas;
 mod fortran;
 mod lapack;
+mod refuse;
 mod routine;
 
 pub use cblas::*;
 pub use fortran::*;
 pub use lapack::*;
+
+/// Makes the examples of the README doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -63,14 +63,19 @@ fn numpy_computes_with_it() {
     };
     let output = run(true, true);
     let (text, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && text.contains("agrees"), "{text}{}", &log[log.len().saturating_sub(2000)..]);
+    assert!(
+        output.status.success() && text.contains("agrees"),
+        "{text}{}",
+        &log[log.len().saturating_sub(2000)..]
+    );
     // NumPy may come with a BLAS inside, whose calls nobody can take over.
     if !log.contains("`cblas_dgemm'") {
         eprintln!("skipped: this NumPy has a BLAS of its own (Debian's has none)");
         return;
     }
     for symbol in ["cblas_dgemm", "cblas_zsyrk", "dgesv_", "zpotrf_", "dgeqrf_", "zungqr_"] {
-        let ours = |line: &str| line.contains("liblightfoot_blas.so") && line.contains(&format!("`{symbol}'"));
+        let ours =
+            |line: &str| line.contains("liblightfoot_blas.so") && line.contains(&format!("`{symbol}'"));
         assert!(log.lines().any(ours), "{symbol} is not ours");
     }
     assert!(run(false, false).status.success(), "the program is right with the system's library too");

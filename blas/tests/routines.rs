@@ -106,7 +106,13 @@ fn check_gemm(m: usize, n: usize, k: usize, seed: u64) {
     for order in ORDERS {
         for (number_a, form_a) in FORMS {
             for (number_b, form_b) in FORMS {
-                let shape = |form: u8, rows: usize, cols: usize| if form == b'N' { (rows, cols) } else { (cols, rows) };
+                let shape = |form: u8, rows: usize, cols: usize| {
+                    if form == b'N' {
+                        (rows, cols)
+                    } else {
+                        (cols, rows)
+                    }
+                };
                 let (a_rows, a_cols) = shape(form_a, m, k);
                 let (b_rows, b_cols) = shape(form_b, k, n);
                 let a = Matrix::random(a_rows, a_cols, order, &mut state);
@@ -117,9 +123,20 @@ fn check_gemm(m: usize, n: usize, k: usize, seed: u64) {
                 // SAFETY: the arrays have these sizes.
                 unsafe {
                     cblas_zgemm(
-                        order, number_a, number_b, sizes[0], sizes[1], sizes[2], (&raw const alpha).cast(),
-                        pointer(&a.data), a.ld(), pointer(&b.data), b.ld(), (&raw const beta).cast(),
-                        c.data.as_mut_ptr().cast(), c.ld(),
+                        order,
+                        number_a,
+                        number_b,
+                        sizes[0],
+                        sizes[1],
+                        sizes[2],
+                        (&raw const alpha).cast(),
+                        pointer(&a.data),
+                        a.ld(),
+                        pointer(&b.data),
+                        b.ld(),
+                        (&raw const beta).cast(),
+                        c.data.as_mut_ptr().cast(),
+                        c.ld(),
                     );
                 }
                 assert_matrix(&c.data, &before, |i, j| {
@@ -127,15 +144,28 @@ fn check_gemm(m: usize, n: usize, k: usize, seed: u64) {
                 });
                 // Real types, from C and, where columns are contiguous, from Fortran.
                 let (a, b, before) = (a.as_real(), b.as_real(), before.as_real());
-                let want =
-                    |i: usize, j: usize| Some(0.5 * product(&a, form_a, &b, form_b, k, i, j) - 3.0 * before.get(i, j));
+                let want = |i: usize, j: usize| {
+                    Some(0.5 * product(&a, form_a, &b, form_b, k, i, j) - 3.0 * before.get(i, j))
+                };
                 let (ar, br) = (a.real(), b.real());
                 let mut c = before.real();
                 // SAFETY: the arrays have these sizes.
                 unsafe {
                     cblas_dgemm(
-                        order, number_a, number_b, sizes[0], sizes[1], sizes[2], 0.5, ar.as_ptr(), a.ld(), br.as_ptr(),
-                        b.ld(), -3.0, c.as_mut_ptr(), before.ld(),
+                        order,
+                        number_a,
+                        number_b,
+                        sizes[0],
+                        sizes[1],
+                        sizes[2],
+                        0.5,
+                        ar.as_ptr(),
+                        a.ld(),
+                        br.as_ptr(),
+                        b.ld(),
+                        -3.0,
+                        c.as_mut_ptr(),
+                        before.ld(),
                     );
                 }
                 assert_matrix(&complex(&c), &before, want);
@@ -145,8 +175,19 @@ fn check_gemm(m: usize, n: usize, k: usize, seed: u64) {
                     // SAFETY: the arrays have these sizes.
                     unsafe {
                         dgemm_(
-                            &letters.0, &letters.1, &sizes[0], &sizes[1], &sizes[2], &0.5, ar.as_ptr(), &lds.0,
-                            br.as_ptr(), &lds.1, &-3.0, c.as_mut_ptr(), &lds.2,
+                            &letters.0,
+                            &letters.1,
+                            &sizes[0],
+                            &sizes[1],
+                            &sizes[2],
+                            &0.5,
+                            ar.as_ptr(),
+                            &lds.0,
+                            br.as_ptr(),
+                            &lds.1,
+                            &-3.0,
+                            c.as_mut_ptr(),
+                            &lds.2,
                         );
                     }
                     assert_matrix(&complex(&c), &before, want);
@@ -175,16 +216,27 @@ fn check_symmetric(m: usize, n: usize, seed: u64) {
         for (side, upper) in [(141, true), (141, false), (142, true), (142, false)] {
             let size = if side == 141 { m } else { n };
             let a = Matrix::random(size, size, order, &mut state);
-            let (b, before) = (Matrix::random(m, n, order, &mut state), Matrix::random(m, n, order, &mut state));
+            let (b, before) =
+                (Matrix::random(m, n, order, &mut state), Matrix::random(m, n, order, &mut state));
             for hermitian in [false, true] {
                 let mut c = before.clone();
                 let call = if hermitian { cblas_zhemm } else { cblas_zsymm };
                 // SAFETY: the arrays have these sizes.
                 unsafe {
                     call(
-                        order, side, if upper { 121 } else { 122 }, m as c_int, n as c_int, (&raw const alpha).cast(),
-                        pointer(&a.data), a.ld(), pointer(&b.data), b.ld(), (&raw const beta).cast(),
-                        c.data.as_mut_ptr().cast(), c.ld(),
+                        order,
+                        side,
+                        if upper { 121 } else { 122 },
+                        m as c_int,
+                        n as c_int,
+                        (&raw const alpha).cast(),
+                        pointer(&a.data),
+                        a.ld(),
+                        pointer(&b.data),
+                        b.ld(),
+                        (&raw const beta).cast(),
+                        c.data.as_mut_ptr().cast(),
+                        c.ld(),
                     );
                 }
                 assert_matrix(&c.data, &before, |i, j| {
@@ -209,15 +261,31 @@ fn check_updates(n: usize, k: usize, seed: u64) {
             let before = Matrix::random(n, n, order, &mut state);
             let triangle = if upper { 121 } else { 122 };
             let inside = |i: usize, j: usize| if upper { i <= j } else { i >= j };
-            let (sizes, entry) = ((n as c_int, k as c_int), |i: usize, p: usize| {
-                if plain { a.get(i, p) } else { a.get(p, i) }
-            });
+            let (sizes, entry) = (
+                (n as c_int, k as c_int),
+                |i: usize, p: usize| {
+                    if plain {
+                        a.get(i, p)
+                    } else {
+                        a.get(p, i)
+                    }
+                },
+            );
             let mut c = before.clone();
             // SAFETY: the arrays have these sizes.
             unsafe {
                 cblas_zsyrk(
-                    order, triangle, if plain { 111 } else { 112 }, sizes.0, sizes.1, (&raw const alpha).cast(),
-                    pointer(&a.data), a.ld(), (&raw const beta).cast(), c.data.as_mut_ptr().cast(), c.ld(),
+                    order,
+                    triangle,
+                    if plain { 111 } else { 112 },
+                    sizes.0,
+                    sizes.1,
+                    (&raw const alpha).cast(),
+                    pointer(&a.data),
+                    a.ld(),
+                    (&raw const beta).cast(),
+                    c.data.as_mut_ptr().cast(),
+                    c.ld(),
                 );
             }
             assert_matrix(&c.data, &before, |i, j| {
@@ -228,8 +296,17 @@ fn check_updates(n: usize, k: usize, seed: u64) {
             // SAFETY: the arrays have these sizes.
             unsafe {
                 cblas_zherk(
-                    order, triangle, if plain { 111 } else { 113 }, sizes.0, sizes.1, 0.5, pointer(&a.data), a.ld(),
-                    -3.0, c.data.as_mut_ptr().cast(), c.ld(),
+                    order,
+                    triangle,
+                    if plain { 111 } else { 113 },
+                    sizes.0,
+                    sizes.1,
+                    0.5,
+                    pointer(&a.data),
+                    a.ld(),
+                    -3.0,
+                    c.data.as_mut_ptr().cast(),
+                    c.ld(),
                 );
             }
             assert_matrix(&c.data, &before, |i, j| {
@@ -256,7 +333,8 @@ fn check_triangles(m: usize, n: usize, seed: u64) {
                 for i in 0..size {
                     for j in 0..size {
                         let place = a.place(i, j);
-                        a.data[place] = if i == j { a.data[place] + 3.0 } else { a.data[place] / size as f64 };
+                        a.data[place] =
+                            if i == j { a.data[place] + 3.0 } else { a.data[place] / size as f64 };
                     }
                 }
                 let stored = |i: usize, j: usize| match (i == j, (i < j) == upper) {
@@ -277,7 +355,17 @@ fn check_triangles(m: usize, n: usize, seed: u64) {
                     }
                 };
                 let call = |routine: unsafe extern "C" fn(
-                    c_int, c_int, c_int, c_int, c_int, c_int, c_int, *const c_void, *const c_void, c_int, *mut c_void,
+                    c_int,
+                    c_int,
+                    c_int,
+                    c_int,
+                    c_int,
+                    c_int,
+                    c_int,
+                    *const c_void,
+                    *const c_void,
+                    c_int,
+                    *mut c_void,
                     c_int,
                 )| {
                     let mut b = before.clone();
@@ -285,8 +373,18 @@ fn check_triangles(m: usize, n: usize, seed: u64) {
                     // SAFETY: the arrays have these sizes.
                     unsafe {
                         routine(
-                            order, side, codes.0, number, codes.1, m as c_int, n as c_int, (&raw const alpha).cast(),
-                            pointer(&a.data), a.ld(), b.data.as_mut_ptr().cast(), b.ld(),
+                            order,
+                            side,
+                            codes.0,
+                            number,
+                            codes.1,
+                            m as c_int,
+                            n as c_int,
+                            (&raw const alpha).cast(),
+                            pointer(&a.data),
+                            a.ld(),
+                            b.data.as_mut_ptr().cast(),
+                            b.ld(),
                         );
                     }
                     b
@@ -339,7 +437,14 @@ fn check_systems(n: usize, count: usize, seed: u64) {
         // SAFETY: the arrays have these sizes.
         unsafe {
             zgetrs_(
-                &letter(form), &sizes.0, &sizes.1, factors.as_ptr(), &lds.0, pivots.as_ptr(), x.as_mut_ptr(), &lds.1,
+                &letter(form),
+                &sizes.0,
+                &sizes.1,
+                factors.as_ptr(),
+                &lds.0,
+                pivots.as_ptr(),
+                x.as_mut_ptr(),
+                &lds.1,
                 &mut info,
             );
         }

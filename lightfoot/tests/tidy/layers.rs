@@ -180,6 +180,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "error kernel lib transpose",
         ],
     ),
+    ("blas", &["cblas fortran lapack", "routine", "arguments lib refuse"]),
     (
         "symbol",
         &[
