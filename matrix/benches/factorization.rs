@@ -13,6 +13,10 @@
 //! to the first contestant: above 1 if that one is faster.
 
 use lightfoot_matrix::race::{factorizations, Contest, Number, Operation};
+use std::time::Duration;
+
+/// Longer than threads of OpenBLAS and of rayon watch for work.
+const PAUSE: Duration = Duration::from_millis(60);
 
 /// What the command line asks for.
 struct Options {
@@ -73,6 +77,9 @@ fn main() {
 
 fn race<T: Number>(options: &Options, (name, operation): (&str, Operation), n: usize) {
     let mut contest = Contest::new(operation.flops(n), options.milliseconds * 1e-3, T::peak_gflops);
+    if options.threads > 1 {
+        contest = contest.pause(PAUSE);
+    }
     for (contestant, run) in factorizations::<T>(operation, n, options.threads) {
         if options.only.is_empty() || options.only.iter().any(|only| contestant.starts_with(only.as_str())) {
             contest.add(contestant, run);

@@ -17,6 +17,8 @@ const SHALLOW: usize = 32;
 const PIECE_ROWS: usize = 96;
 /// See [`PIECE_ROWS`].
 const PIECE_COLS: usize = 32;
+/// Columns that are further apart lie in pages of their own; direct kernels take [`SHALLOW`] of them.
+const FAR_BYTES: usize = 4096;
 /// Products that are wider than this are packed however shallow they are.
 const WIDE: usize = 128;
 
@@ -49,6 +51,19 @@ pub(super) fn product<T: Element>(
     let long = rows.max(cols);
     if T::PARTS == 1 && depth <= SHALLOW && rows.min(cols) <= WIDE && long > PIECE_ROWS {
         return pieces(gemm, alpha, a, b, beta, c);
+    }
+    let is_far = |(row, col): (isize, isize)| {
+        row.unsigned_abs().max(col.unsigned_abs()) * size_of::<T>() >= FAR_BYTES
+    };
+    let is_small = rows.min(cols) <= SHALLOW && long <= WIDE && depth <= WIDE;
+    if T::PARTS == 1 && depth > SHALLOW && is_small && (is_far(a.strides()) || is_far(b.strides())) {
+        for first in (0..depth).step_by(SHALLOW) {
+            let last = depth.min(first + SHALLOW);
+            let (left, right) = (a.part(0..rows, first..last), b.part(first..last, 0..cols));
+            let beta = if first == 0 { beta } else { T::ONE };
+            gemm.multiply_strided(alpha, left, right, beta, c.reborrow())?;
+        }
+        return Ok(());
     }
     gemm.multiply_strided(alpha, a, b, beta, c)
 }

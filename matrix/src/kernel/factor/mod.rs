@@ -20,7 +20,7 @@ mod solve;
 mod triangle;
 
 pub(crate) use triangle::SmallTriangle;
-pub(crate) use triangle::{Order, MOST_LANES};
+pub(crate) use triangle::{Order, Place, MOST_LANES};
 
 /// A panel of LU: the address of its first entry, the distance from one column to the next, rows,
 /// columns, and a place for each pivot, counted from the first row. Returns the first column
@@ -36,27 +36,35 @@ pub(crate) type ReflectColumn<T> = unsafe fn(*mut T, isize, usize, usize, usize,
 #[derive(Debug)]
 pub(crate) struct FactorKernels<T: 'static> {
     /// Rows and columns of the largest [`SmallTriangle`], and of a panel.
-    pub lanes: usize,
+    pub(crate) lanes: usize,
     /// `B ← L⁻¹·B` where the entries of a row of `B` are adjacent: `B`, the distance from one row to
     /// the next, and the number of columns.
-    pub solve_across: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
+    pub(crate) solve_across: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
     /// `B ← L⁻¹·B` where the entries of a column of `B` are adjacent: `B`, the distance from one
     /// column to the next, and the number of columns.
-    pub solve_down: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
+    pub(crate) solve_down: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
+    /// Reads a triangle for the solves; see `triangle::read`.
+    pub(crate) read: unsafe fn(&mut SmallTriangle<T>, Place<*const T>, bool),
+    /// Reads a triangle for `cholesky`; see `triangle::load`.
+    pub(crate) load: unsafe fn(&mut SmallTriangle<T>, Place<*const T>),
+    /// Writes columns of a triangle; see `triangle::save`.
+    pub(crate) save: unsafe fn(&SmallTriangle<T>, Place<*mut T>),
+    /// The lower triangle of `C ← S + β·C`; see `triangle::merge`.
+    pub(crate) merge: unsafe fn((*const T, isize), Place<*mut T>, T),
     /// Factorises a small positive definite matrix in place and returns the first column whose pivot
     /// is not positive, or the number of columns.
-    pub cholesky: unsafe fn(&mut SmallTriangle<T>) -> usize,
+    pub(crate) cholesky: unsafe fn(&mut SmallTriangle<T>) -> usize,
     /// Factorises a panel whose columns' entries are adjacent.
-    pub lu_panel: LuPanel<T>,
+    pub(crate) lu_panel: LuPanel<T>,
     /// Makes the reflector of a column and applies it to the columns right of it.
-    pub reflect: ReflectColumn<T>,
+    pub(crate) reflect: ReflectColumn<T>,
 }
 
 /// The kernels of a vector type, inside of functions with its features.
 macro_rules! kernels {
     ($name:ident, $module:ident, $lanes:ident, $real:ty $(, $feature:literal)?) => {
         mod $module {
-            use super::{cholesky, lu, reflect, solve, SmallTriangle, MOST_LANES};
+            use super::{cholesky, lu, reflect, solve, triangle, Place, SmallTriangle, MOST_LANES};
 
             /// # Safety
             /// The requirements of [`solve::across`].
@@ -71,6 +79,34 @@ macro_rules! kernels {
             pub(super) unsafe fn solve_down(t: &SmallTriangle<$real>, b: *mut $real, stride: isize, cols: usize) {
                 // SAFETY: the caller's promise.
                 unsafe { solve::down::<super::$lanes>(t, b, stride, cols) }
+            }
+            /// # Safety
+            /// The requirements of [`triangle::read`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn read(t: &mut SmallTriangle<$real>, place: Place<*const $real>, is_unit: bool) {
+                // SAFETY: the caller's promise.
+                unsafe { triangle::read::<super::$lanes>(t, place, is_unit) }
+            }
+            /// # Safety
+            /// The requirements of [`triangle::load`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn load(t: &mut SmallTriangle<$real>, place: Place<*const $real>) {
+                // SAFETY: the caller's promise.
+                unsafe { triangle::load::<super::$lanes>(t, place) }
+            }
+            /// # Safety
+            /// The requirements of [`triangle::save`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn save(t: &SmallTriangle<$real>, place: Place<*mut $real>) {
+                // SAFETY: the caller's promise.
+                unsafe { triangle::save::<super::$lanes>(t, place) }
+            }
+            /// # Safety
+            /// The requirements of [`triangle::merge`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn merge(square: (*const $real, isize), c: Place<*mut $real>, beta: $real) {
+                // SAFETY: the caller's promise.
+                unsafe { triangle::merge::<super::$lanes>(square, c, beta) }
             }
             /// # Safety
             /// The processor has the features.
@@ -112,6 +148,10 @@ macro_rules! kernels {
             lanes: <$lanes as lanes::Lanes>::COUNT,
             solve_across: $module::solve_across,
             solve_down: $module::solve_down,
+            read: $module::read,
+            load: $module::load,
+            save: $module::save,
+            merge: $module::merge,
             cholesky: $module::factorise,
             lu_panel: $module::lu_panel,
             reflect: $module::reflect,
