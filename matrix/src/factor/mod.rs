@@ -14,6 +14,7 @@
 //! eigenvalues, condition estimates and refinement. Complex numbers have the same algorithms with
 //! plain loops in place of register kernels.
 
+mod batch;
 mod block;
 mod cholesky;
 mod inverse;
@@ -25,6 +26,7 @@ mod qr;
 mod rank_update;
 mod shape;
 mod solve;
+mod stored;
 
 pub use cholesky::Cholesky;
 pub use lu::Lu;
