@@ -4,8 +4,10 @@
 //! ```text
 //! cargo bench -p lightfoot-matrix --features peers --bench factorization -- \
 //!     [--operations lu,cholesky,qr,trsm,syrk,trmm] [--type f64|f32] [--sizes 32,64] [--passes 7] \
-//!     [--ms 1] [--threads 1] [--only ours]
+//!     [--ms 1] [--threads 1] [--blocks 32,64] [--only ours]
 //! ```
+//!
+//! `--blocks` adds this library with blocks of such widths in place of halves.
 //!
 //! Without feature `peers`, crate `faer` stays out. `LIGHTFOOT_OPENBLAS` and `LIGHTFOOT_MKL` name
 //! shared libraries with LAPACK's symbols. Printed: median GFLOP/s over the passes, quartiles, the
@@ -26,6 +28,7 @@ struct Options {
     passes: usize,
     milliseconds: f64,
     threads: usize,
+    blocks: Vec<usize>,
     only: Vec<String>,
 }
 
@@ -37,6 +40,7 @@ fn options() -> Options {
         passes: 7,
         milliseconds: 1.0,
         threads: 1,
+        blocks: Vec::new(),
         only: Vec::new(),
     };
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
@@ -51,6 +55,7 @@ fn options() -> Options {
             "--passes" => options.passes = number() as usize,
             "--ms" => options.milliseconds = number(),
             "--threads" => options.threads = number() as usize,
+            "--blocks" => options.blocks = value.split(',').map(|n| n.parse().expect("a width")).collect(),
             "--only" => options.only = words(),
             _ => panic!("unknown option {arg}"),
         }
@@ -80,7 +85,7 @@ fn race<T: Number>(options: &Options, (name, operation): (&str, Operation), n: u
     if options.threads > 1 {
         contest = contest.pause(PAUSE);
     }
-    for (contestant, run) in factorizations::<T>(operation, n, options.threads) {
+    for (contestant, run) in factorizations::<T>(operation, n, options.threads, &options.blocks) {
         if options.only.is_empty() || options.only.iter().any(|only| contestant.starts_with(only.as_str())) {
             contest.add(contestant, run);
         }

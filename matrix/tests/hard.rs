@@ -174,10 +174,15 @@ fn hard_matrices_have_small_residuals() {
             let size: f64 = (0..n).map(|i| a[i + j * n].abs()).sum();
             for i in 0..n {
                 let product: f64 = (0..=i.min(j))
-                    .map(|k| if k == i { factors[i + j * n] } else { factors[i + k * n] * factors[k + j * n] })
+                    .map(
+                        |k| if k == i { factors[i + j * n] } else { factors[i + k * n] * factors[k + j * n] },
+                    )
                     .sum();
                 let error = (product - permuted[i + j * n]).abs();
-                assert!(error <= 30.0 * n as f64 * f64::EPSILON * size, "{name} ({i}, {j}): {error:e} of {size:e}");
+                assert!(
+                    error <= 30.0 * n as f64 * f64::EPSILON * size,
+                    "{name} ({i}, {j}): {error:e} of {size:e}"
+                );
             }
         }
     }
@@ -264,10 +269,13 @@ fn any_number_of_threads_gives_the_same_factors() {
         options.qr(StridedMut::col_major(&mut reflectors, n, n).unwrap()).unwrap();
         options.invert(StridedMut::col_major(&mut inverse, n, n).unwrap()).unwrap();
         let mut square = vec![0.0; n * n];
-        let (view, source) = (StridedMut::col_major(&mut square, n, n).unwrap(), Strided::col_major(&a, n, n).unwrap());
+        let (view, source) =
+            (StridedMut::col_major(&mut square, n, n).unwrap(), Strided::col_major(&a, n, n).unwrap());
         options.rank_k_update(Triangle::Lower, 1.0, source, 0.0, view).unwrap();
         (0..n).for_each(|i| square[i * (n + 1)] += 1.0);
-        options.cholesky_in_place(Triangle::Lower, StridedMut::col_major(&mut square, n, n).unwrap()).unwrap();
+        options
+            .cholesky_in_place(Triangle::Lower, StridedMut::col_major(&mut square, n, n).unwrap())
+            .unwrap();
         [factors, reflectors, inverse, square]
     };
     let one = run(1);
@@ -276,6 +284,27 @@ fn any_number_of_threads_gives_the_same_factors() {
         for (one, many) in one.iter().zip(&many) {
             let difference = one.iter().zip(many).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
             assert!(difference == 0.0, "{threads} threads: {difference:e}");
+        }
+    }
+}
+
+#[test]
+fn blocks_of_columns_find_the_pivots_of_halves() {
+    let mut random = Random(12);
+    for (m, n) in [(50, 50), (70, 33), (33, 70), (8, 8)] {
+        let a: Vec<f64> = (0..m * n).map(|_| random.unit()).collect();
+        let mut halves = a.clone();
+        let found = lu(&mut halves, m, n);
+        for columns in [1, 8, 13, 32, 100] {
+            let mut blocks = a.clone();
+            let options = Factor::new().block(columns);
+            let lu = options.lu(StridedMut::col_major(&mut blocks, m, n).unwrap()).unwrap();
+            assert_eq!((lu.pivots().to_vec(), lu.singular_column()), found, "{columns}");
+            assert!(blocks.iter().zip(&halves).all(|(x, y)| (x - y).abs() < 1e-9));
+            let (mut one, mut other) = (a.clone(), a.clone());
+            Factor::new().qr(StridedMut::col_major(&mut one, m, n).unwrap()).unwrap();
+            options.qr(StridedMut::col_major(&mut other, m, n).unwrap()).unwrap();
+            assert!(one.iter().zip(&other).all(|(x, y)| (x - y).abs() < 1e-9));
         }
     }
 }
@@ -296,7 +325,8 @@ fn lapack_finds_the_same_pivots_and_factors() {
             lapack.lu(n, &mut theirs, &mut pivots);
             let shifted: Vec<i32> = found.iter().map(|&pivot| pivot as i32 + 1).collect();
             assert_eq!(shifted, pivots, "{} {n}", lapack.name);
-            let close = |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(x, y)| (x - y).abs() < 1e-8 * (1.0 + y.abs()));
+            let close =
+                |x: &[f64], y: &[f64]| x.iter().zip(y).all(|(x, y)| (x - y).abs() < 1e-8 * (1.0 + y.abs()));
             assert!(close(&ours, &theirs), "{} LU {n}", lapack.name);
             let (mut ours, mut theirs) = (a.clone(), a.clone());
             let (mut taus, mut work, mut own) = (vec![0.0; n], vec![0.0; 64 * n], vec![0.0; n]);

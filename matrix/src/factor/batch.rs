@@ -89,7 +89,8 @@ impl Factor {
             return Ok(());
         }
         if count > 1 && distance < length {
-            let (field, expected) = ("distance from one matrix of the batch to the next", "at least its length");
+            let (field, expected) =
+                ("distance from one matrix of the batch to the next", "at least its length");
             return Err(Error::Invalid { field, value: distance, expected });
         }
         let end = (count - 1).checked_mul(distance).and_then(|at| at.checked_add(length));
@@ -105,7 +106,8 @@ impl Factor {
             }
             Ok(())
         };
-        let work = [shape.rows(), shape.cols(), shape.cols(), count].into_iter().fold(1, usize::saturating_mul);
+        let work =
+            [shape.rows(), shape.cols(), shape.cols(), count].into_iter().fold(1, usize::saturating_mul);
         let threads = self.threads.min(work / WORTH_A_THREAD).min(count).max(1);
         if threads == 1 {
             return chain((data, pivots, outcomes));

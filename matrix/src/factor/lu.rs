@@ -73,16 +73,45 @@ impl Factor {
 
     /// Factorises an array whose rows or columns are adjacent; returns the first column without a
     /// pivot, or the number of columns.
-    fn lu_of_adjacent<T: Element>(
-        &self,
-        a: StridedMut<'_, T>,
-        pivots: &mut [usize],
-    ) -> Result<usize, Error> {
+    fn lu_of_adjacent<T: Element>(&self, a: StridedMut<'_, T>, pivots: &mut [usize]) -> Result<usize, Error> {
         let needs_copy = T::PARTS == 1 && a.strides().0 != 1;
         let scratch = if needs_copy { a.rows().next_multiple_of(16) * PANEL } else { 0 };
         let mut scratch = Buffer::<T>::scratch(scratch)?;
-        factorise(self, a, pivots, &mut Work::new(), &mut scratch)
+        match self.block {
+            None => factorise(self, a, pivots, &mut Work::new(), &mut scratch),
+            Some(columns) => by_blocks(self, columns, a, pivots, &mut scratch),
+        }
     }
+}
+
+/// Factorises blocks of columns from left to right. Returns the first column without a pivot, or the
+/// number of columns.
+fn by_blocks<T: Element>(
+    options: &Factor,
+    columns: usize,
+    mut a: StridedMut<'_, T>,
+    pivots: &mut [usize],
+    scratch: &mut [T],
+) -> Result<usize, Error> {
+    let (rows, cols) = (a.rows(), a.cols());
+    let mut singular = cols;
+    let mut work = Work::new();
+    for first in (0..pivots.len()).step_by(columns) {
+        let width = columns.min(pivots.len() - first);
+        let own = &mut pivots[first..first + width];
+        let (_, below) = a.reborrow().split_rows(first);
+        let (left, rest) = below.split_cols(first);
+        let (mut block, right) = rest.split_cols(width);
+        let found = factorise(options, block.reborrow(), own, &mut work, scratch)?;
+        if found < width {
+            singular = singular.min(first + found);
+        }
+        block::swap_rows(left, own);
+        apply_left(options, block.as_ref(), own, right, &mut work)?;
+        own.iter_mut().for_each(|pivot| *pivot += first);
+    }
+    debug_assert!(pivots.iter().all(|&pivot| pivot < rows));
+    Ok(singular)
 }
 
 /// Factorises all columns of `a`. Returns the first column without a pivot, or the number of

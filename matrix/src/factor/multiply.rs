@@ -10,7 +10,7 @@
 
 use super::block::{self, block_size};
 use super::options::{on_columns, Factor};
-use super::product::product;
+use super::product::{narrow_product, product};
 use super::shape::{same, square, Conjugation, Diagonal, Side, Triangle, Triangular};
 use super::solve::{fill, half, map};
 use crate::buffer::Buffer;
@@ -234,7 +234,7 @@ fn multiply_strip<T: Element>(
         let square = &squares[first * LEAF..][..LEAF * LEAF];
         let square = Strided::new(square, last - first, last - first, 1, LEAF as isize)?;
         product(gemm, T::ONE, square, copy.as_ref(), T::ZERO, rows.reborrow())?;
-        product(gemm, T::ONE, l.part(first..last, 0..first), above.as_ref(), T::ONE, rows)?;
+        narrow_product(gemm, T::ONE, l.part(first..last, 0..first), above.as_ref(), T::ONE, rows)?;
     }
     Ok(())
 }

@@ -52,20 +52,33 @@ pub(super) fn product<T: Element>(
     if T::PARTS == 1 && depth <= SHALLOW && rows.min(cols) <= WIDE && long > PIECE_ROWS {
         return pieces(gemm, alpha, a, b, beta, c);
     }
-    let is_far = |(row, col): (isize, isize)| {
-        row.unsigned_abs().max(col.unsigned_abs()) * size_of::<T>() >= FAR_BYTES
-    };
-    let is_small = rows.min(cols) <= SHALLOW && long <= WIDE && depth <= WIDE;
-    if T::PARTS == 1 && depth > SHALLOW && is_small && (is_far(a.strides()) || is_far(b.strides())) {
-        for first in (0..depth).step_by(SHALLOW) {
-            let last = depth.min(first + SHALLOW);
-            let (left, right) = (a.part(0..rows, first..last), b.part(first..last, 0..cols));
-            let beta = if first == 0 { beta } else { T::ONE };
-            gemm.multiply_strided(alpha, left, right, beta, c.reborrow())?;
-        }
-        return Ok(());
-    }
     gemm.multiply_strided(alpha, a, b, beta, c)
+}
+
+/// `C ← α·A·B + β·C` for a few columns or rows of `C` and a depth of at most [`WIDE`]. If columns lie
+/// in pages of their own, it takes [`SHALLOW`] steps of the sum at a time, so that direct kernels can
+/// be used. That rounds `C` more often, so the choice depends on the strides and the depth alone, and
+/// not on a thread's share of the columns.
+pub(super) fn narrow_product<T: Element>(
+    gemm: &Gemm,
+    alpha: T,
+    a: Strided<'_, T>,
+    b: Strided<'_, T>,
+    beta: T,
+    mut c: StridedMut<'_, T>,
+) -> Result<(), Error> {
+    let (rows, cols, depth) = (c.rows(), c.cols(), a.cols());
+    let is_far =
+        |(row, col): (isize, isize)| row.unsigned_abs().max(col.unsigned_abs()) * size_of::<T>() >= FAR_BYTES;
+    if T::PARTS > 1 || depth <= SHALLOW || !(is_far(a.strides()) || is_far(b.strides())) {
+        return product(gemm, alpha, a, b, beta, c);
+    }
+    for first in (0..depth).step_by(SHALLOW) {
+        let last = depth.min(first + SHALLOW);
+        let (left, right) = (a.part(0..rows, first..last), b.part(first..last, 0..cols));
+        product(gemm, alpha, left, right, if first == 0 { beta } else { T::ONE }, c.reborrow())?;
+    }
+    Ok(())
 }
 
 /// Computes a long, shallow product piece by piece.

@@ -34,7 +34,10 @@ pub struct Qr<'a, T: Element> {
 
 /// The columns of a block of reflectors of an m×n matrix. Wide blocks make products deeper, and cost
 /// more in their own columns; `docs/matrix.md` has a sweep.
-fn block_columns(rows: usize, cols: usize) -> usize {
+fn block_columns(options: &Factor, rows: usize, cols: usize) -> usize {
+    if let Some(columns) = options.block {
+        return columns;
+    }
     match rows.min(cols) {
         0..=48 => 16,
         49..=768 => 32,
@@ -157,7 +160,7 @@ impl Factor {
         if steps == 0 {
             return Ok(());
         }
-        let width = block_columns(rows, cols).min(steps);
+        let width = block_columns(self, rows, cols).min(steps);
         let mut memory = Memory::new(rows, width, cols)?;
         for first in (0..steps).step_by(width) {
             let last = steps.min(first + width);
@@ -274,9 +277,10 @@ impl<T: Element> Qr<'_, T> {
         if steps == 0 || b.cols() == 0 {
             return Ok(());
         }
-        let width = block_columns(rows, steps).min(steps);
+        let width = block_columns(&self.options, rows, steps).min(steps);
         let mut memory = Memory::new(rows, width, b.cols())?;
-        let mut blocks: Vec<_> = (0..steps).step_by(width).map(|first| first..steps.min(first + width)).collect();
+        let mut blocks: Vec<_> =
+            (0..steps).step_by(width).map(|first| first..steps.min(first + width)).collect();
         if form == Form::Q {
             blocks.reverse();
         }

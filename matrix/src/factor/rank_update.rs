@@ -9,7 +9,7 @@
 
 use super::block;
 use super::options::Factor;
-use super::product::product;
+use super::product::{narrow_product, product};
 use super::shape::{same, square, Conjugation, Triangle};
 use super::solve::half;
 use crate::buffer::Buffer;
@@ -106,7 +106,8 @@ pub(super) fn lower<T: Element>(
     let (above, below) = (a.part(0..at, 0..depth), a.part(at..size, 0..depth));
     let (left, right) = (b.part(0..depth, 0..at), b.part(0..depth, at..size));
     lower(options, (alpha, above, left, beta), upper_left)?;
-    product(&options.gemm, alpha, below, left, beta, beside)?;
+    let multiply = if size <= RECURSION && depth <= RECURSION { narrow_product } else { product };
+    multiply(&options.gemm, alpha, below, left, beta, beside)?;
     lower(options, (alpha, below, right, beta), lower_right)
 }
 
@@ -124,7 +125,7 @@ fn leaf<T: Element>(
     let by_rows = c.strides().1 == 1 && c.strides().0 != 1;
     let (row, col) = if by_rows { (LEAF as isize, 1) } else { (1, LEAF as isize) };
     let view = StridedMut::new(&mut whole, size, size, row, col)?;
-    product(&options.gemm, alpha, a, b, T::ZERO, view)?;
+    narrow_product(&options.gemm, alpha, a, b, T::ZERO, view)?;
     let square = Strided::new(&whole, size, size, row, col)?;
     block::merge(options.kernel, square, beta, c);
     Ok(())

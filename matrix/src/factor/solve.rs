@@ -11,7 +11,7 @@
 
 use super::block::{self, Work};
 use super::options::{on_columns, Factor};
-use super::product::product;
+use super::product::{narrow_product, product};
 use super::shape::{same, Conjugation, Diagonal, Side, Triangle, Triangular};
 use crate::buffer::Buffer;
 use crate::strided::{Strided, StridedMut};
@@ -123,7 +123,10 @@ pub(super) fn lower<T: Element>(
     if size <= NEAR && cols > strip {
         let mut rest = b;
         while rest.cols() > 0 {
-            let (part, others) = { let at = strip.min(rest.cols()); rest.split_cols(at) };
+            let (part, others) = {
+                let at = strip.min(rest.cols());
+                rest.split_cols(at)
+            };
             rest = others;
             lower(options, l, diagonal, part, work)?;
         }
@@ -133,7 +136,8 @@ pub(super) fn lower<T: Element>(
     let (mut upper, mut rest) = b.reborrow().split_rows(at);
     lower(options, l.part(0..at, 0..at), diagonal, upper.reborrow(), work)?;
     let left = l.part(at..size, 0..at);
-    product(&options.gemm, T::ZERO - T::ONE, left, upper.as_ref(), T::ONE, rest.reborrow())?;
+    let multiply = if size <= NEAR { narrow_product } else { product };
+    multiply(&options.gemm, T::ZERO - T::ONE, left, upper.as_ref(), T::ONE, rest.reborrow())?;
     lower(options, l.part(at..size, at..size), diagonal, rest, work)
 }
 

@@ -52,7 +52,12 @@ impl Clip {
 
     /// The columns of some rows whose entries are all wanted, and those that have wanted entries and
     /// others; both begin at multiples of `group`, and those that are left out have none.
-    pub(super) fn columns(self, rows: Range<usize>, cols: usize, group: usize) -> (Range<usize>, Range<usize>) {
+    pub(super) fn columns(
+        self,
+        rows: Range<usize>,
+        cols: usize,
+        group: usize,
+    ) -> (Range<usize>, Range<usize>) {
         let inside = |col: isize| col.clamp(0, cols as isize) as usize;
         let down = |col: usize| col / group * group;
         let (first, last) = (rows.start as isize, rows.end as isize - 1);

@@ -12,8 +12,22 @@ use std::arch::aarch64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "neon",
     is_available: || std::arch::is_aarch64_feature_detected!("neon"),
-    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32), tall: &[], direct: &[], factor: factor::NEON_F32 },
-    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64), tall: &[], direct: &[], factor: factor::NEON_F64 },
+    f32: RealKernel {
+        panel: 8,
+        columns: 4,
+        run: table!(tile_f32),
+        tall: &[],
+        direct: &[],
+        factor: factor::NEON_F32,
+    },
+    f64: RealKernel {
+        panel: 4,
+        columns: 4,
+        run: table!(tile_f64),
+        tall: &[],
+        direct: &[],
+        factor: factor::NEON_F64,
+    },
 };
 
 macro_rules! tile {

@@ -17,7 +17,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: &[&[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>, tile_f32::<4>]],
         tall: &[],
         direct: &[],
-        factor: factor::SCALAR_F32, 
+        factor: factor::SCALAR_F32,
     },
     f64: RealKernel {
         panel: 4,

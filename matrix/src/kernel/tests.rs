@@ -66,7 +66,7 @@ const fn member<const WRONG: bool>(name: &'static str) -> Kernel {
             run: &[&[dummy_f32::<1, WRONG>, dummy_f32::<2, WRONG>]],
             tall: &[],
             direct: &[],
-            factor: factor::SCALAR_F32, 
+            factor: factor::SCALAR_F32,
         },
         f64: RealKernel {
             panel: 4,

@@ -63,9 +63,19 @@ fn inputs<T: Number>(operation: Operation, n: usize) -> (Vec<T>, Vec<T>) {
 }
 
 /// All contestants, ready to run. The others are compared with the first one.
-pub fn factorizations<T: Number>(operation: Operation, n: usize, threads: usize) -> Vec<(String, Run)> {
+/// `blocks` adds this library with such blocks.
+pub fn factorizations<T: Number>(
+    operation: Operation,
+    n: usize,
+    threads: usize,
+    blocks: &[usize],
+) -> Vec<(String, Run)> {
     let (a, b) = inputs::<T>(operation, n);
-    let mut all = vec![("ours".to_owned(), ours(operation, n, threads, &a, &b))];
+    let options = Factor::new().threads(threads);
+    let mut all = vec![("ours".to_owned(), ours(operation, n, options, &a, &b))];
+    for &block in blocks {
+        all.push((format!("block-{block}"), ours(operation, n, options.block(block), &a, &b)));
+    }
     if let Some(run) = T::faer(operation, n, threads, (a.clone(), b.clone())) {
         all.push(("faer".into(), run));
     }
@@ -76,9 +86,9 @@ pub fn factorizations<T: Number>(operation: Operation, n: usize, threads: usize)
 }
 
 /// This library, on column-major arrays.
-fn ours<T: Number>(operation: Operation, n: usize, threads: usize, a: &[T], b: &[T]) -> Run {
+fn ours<T: Number>(operation: Operation, n: usize, options: Factor, a: &[T], b: &[T]) -> Run {
     let (a, b, mut c) = (Array::of(a), Array::of(b), Array::of(b));
-    let (options, mut pivots, mut taus) = (Factor::new().threads(threads), vec![0; n], vec![T::ZERO; n]);
+    let (mut pivots, mut taus) = (vec![0; n], vec![T::ZERO; n]);
     Box::new(move || {
         match operation {
             Operation::Solve | Operation::Multiply => c.copy_from_slice(&b),
@@ -98,7 +108,9 @@ fn ours<T: Number>(operation: Operation, n: usize, threads: usize, a: &[T], b: &
                 options.rank_k_update(Triangle::Lower, T::ONE, left, T::ZERO, view).expect("it fits");
             }
             Operation::Multiply => {
-                options.multiply_triangular(Side::Left, T::ONE, Triangular::lower(left), view).expect("it fits");
+                options
+                    .multiply_triangular(Side::Left, T::ONE, Triangular::lower(left), view)
+                    .expect("it fits");
             }
         }
     })

@@ -32,9 +32,9 @@ mod peer;
 mod registry;
 
 pub use contest::{Contest, Run};
-pub use peak::f64_gflops;
-pub use peer::{Crate, Threads};
 pub use factorization::{factorizations, Operation};
 pub use lapack::Lapack;
+pub use peak::f64_gflops;
+pub use peer::{Crate, Threads};
 use registry::Array;
 pub use registry::{contestants, Number};

@@ -28,7 +28,12 @@ pub trait Number: crate::Real {
 macro_rules! faer {
     () => {
         #[cfg(feature = "peers")]
-        fn faer(operation: Operation, n: usize, threads: usize, inputs: (Vec<Self>, Vec<Self>)) -> Option<Run> {
+        fn faer(
+            operation: Operation,
+            n: usize,
+            threads: usize,
+            inputs: (Vec<Self>, Vec<Self>),
+        ) -> Option<Run> {
             Some(super::factor_crate::run(operation, n, threads, 1.0, inputs))
         }
         #[cfg(not(feature = "peers"))]

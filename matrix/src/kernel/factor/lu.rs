@@ -121,7 +121,8 @@ unsafe fn divide<V: Lanes>(column: *mut V::Real, j: usize, rows: usize, pivot: V
         let reciprocal = V::splat(V::Real::ONE / pivot);
         let mut top = (j + 1) / V::COUNT * V::COUNT;
         while top < rows {
-            let (at, lanes) = (column.wrapping_add(top), (j + 1).saturating_sub(top)..V::COUNT.min(rows - top));
+            let (at, lanes) =
+                (column.wrapping_add(top), (j + 1).saturating_sub(top)..V::COUNT.min(rows - top));
             match lanes.len() == V::COUNT {
                 true => V::load(at).times(reciprocal).store(at),
                 false => V::load_some(at, lanes.clone()).times(reciprocal).store_some(at, lanes),

@@ -36,7 +36,8 @@ pub(super) unsafe fn column<V: Lanes>(
         let x = at(0, j);
         products::<V>(x, a, stride, (j + 1, rows), cols, dots);
         let (alpha, squares) = (*at(j, j), dots[j]);
-        let is_safe = |value: V::Real| value > V::Real::SAFE_SQUARE && value < V::Real::ONE / V::Real::SAFE_SQUARE;
+        let is_safe =
+            |value: V::Real| value > V::Real::SAFE_SQUARE && value < V::Real::ONE / V::Real::SAFE_SQUARE;
         let (beta, factor);
         if is_safe(squares) && is_safe(squares + alpha * alpha) {
             let norm = (squares + alpha * alpha).sqrt();

@@ -104,10 +104,7 @@ pub(super) unsafe fn load<V: Lanes>(
 /// # Safety
 /// The processor has the instruction set; the square is writable and has the triangle's size.
 #[inline(always)]
-pub(super) unsafe fn save<V: Lanes>(
-    t: &SmallTriangle<V::Real>,
-    (start, stride, count): Place<*mut V::Real>,
-) {
+pub(super) unsafe fn save<V: Lanes>(t: &SmallTriangle<V::Real>, (start, stride, count): Place<*mut V::Real>) {
     for k in 0..count {
         // SAFETY: rows and columns of the square, and whole columns of the triangle's memory.
         unsafe {
