@@ -167,11 +167,12 @@ const LAYERS: &[(&str, &[&str])] = &[
         "matrix",
         &[
             "race vector",
+            "factor",
             "gemm",
             "transposed",
             "interop tiling view",
             "blocked rate",
-            "buffer column_sums reference tile_sizes",
+            "buffer column_sums partition reference tile_sizes",
             "element layout panel paper strided",
             "error kernel lib transpose",
         ],

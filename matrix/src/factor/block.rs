@@ -489,6 +489,24 @@ pub(super) fn copy_reflectors<T: Element>(
     }
     copy(v.as_ref().transposed(), adjoint.reborrow());
     if T::PARTS > 1 {
-        super::solve::map(&mut adjoint, T::conj);
+        map(&mut adjoint, T::conj);
+    }
+}
+
+/// Replaces every entry.
+pub(super) fn map<T: Element>(view: &mut StridedMut<'_, T>, change: impl Fn(T) -> T) {
+    for j in 0..view.cols() {
+        for i in 0..view.rows() {
+            view.set(i, j, change(view.get(i, j)));
+        }
+    }
+}
+
+/// Sets every entry.
+pub(super) fn fill<T: Element>(view: &mut StridedMut<'_, T>, value: T) {
+    for j in 0..view.cols() {
+        for i in 0..view.rows() {
+            view.set(i, j, value);
+        }
     }
 }

@@ -9,7 +9,7 @@
 //! Andersen et al. 2001 (recursion).
 
 use super::block::{self, Work};
-use super::options::{on_columns, Factor};
+use super::options::{on_columns, Factor, WORTH_A_THREAD};
 use super::rank_update;
 use super::shape::{same, square, Diagonal, Side, Triangle, Triangular};
 use super::solve::{self, half};
@@ -115,7 +115,7 @@ fn solve_below<T: Element>(
     let (size, b) = (l.rows(), b.transposed());
     let unit = block::block_size::<T>(options.kernel);
     let cost = size * size / 2 * b.cols();
-    if options.threads > 1 && cost >= 2 * super::options::WORTH_A_THREAD {
+    if options.threads > 1 && cost >= 2 * WORTH_A_THREAD {
         return on_columns(options.threads, cost, unit, b, |part, _| {
             solve::lower(&options.single(), l, Diagonal::Stored, part, &mut Work::new())
         });

@@ -13,9 +13,9 @@
 //! Source: Toledo 1997 (recursion); Golub and Van Loan 2013, section 3.4.
 
 use super::block::{self, Work, PANEL};
-use super::options::{on_columns, Factor};
+use super::options::{on_columns, Factor, WORTH_A_THREAD};
 use super::product::product;
-use super::shape::{same, square, Conjugation, Diagonal, Triangular};
+use super::shape::{same, square, Conjugation, Diagonal, Side, Triangular};
 use super::solve::{half, lower};
 use crate::buffer::Buffer;
 use crate::strided::{Strided, StridedMut};
@@ -161,7 +161,7 @@ fn apply_left<T: Element>(
     let (triangle, below) = (left.part(0..at, 0..at), left.part(at..rows, 0..at));
     let minus = T::ZERO - T::ONE;
     let work_of_solve = at * at / 2 * right.cols();
-    if options.threads == 1 || work_of_solve + rows * right.cols() < super::options::WORTH_A_THREAD {
+    if options.threads == 1 || work_of_solve + rows * right.cols() < WORTH_A_THREAD {
         let mut right = right;
         block::swap_rows(right.reborrow(), pivots);
         let (mut upper, rest) = right.split_rows(at);
@@ -248,9 +248,9 @@ impl<T: Element> Lu<'_, T> {
     fn solve_with_transpose(&self, mut b: StridedMut<'_, T>, conjugation: Conjugation) -> Result<(), Error> {
         self.check(&b)?;
         let upper = Triangular { conjugation, ..Triangular::upper(self.factors).transposed() };
-        self.options.solve_triangular(super::Side::Left, T::ONE, upper, b.reborrow())?;
+        self.options.solve_triangular(Side::Left, T::ONE, upper, b.reborrow())?;
         let lower = Triangular { conjugation, ..Triangular::lower(self.factors).unit().transposed() };
-        self.options.solve_triangular(super::Side::Left, T::ONE, lower, b.reborrow())?;
+        self.options.solve_triangular(Side::Left, T::ONE, lower, b.reborrow())?;
         // The exchanges are undone in the opposite order.
         let (rows, cols) = (b.rows(), b.cols());
         for (j, &pivot) in self.pivots.iter().enumerate().rev() {

@@ -8,11 +8,11 @@
 //!
 //! **Leaves out** the skipping of zeros: NaN and infinities of `B` may spread to all rows of a leaf.
 
-use super::block::{self, block_size};
+use super::block::{self, block_size, fill, map};
 use super::options::{on_columns, Factor};
 use super::product::{narrow_product, product};
 use super::shape::{same, square, Conjugation, Diagonal, Side, Triangle, Triangular};
-use super::solve::{fill, half, map};
+use super::solve::half;
 use crate::buffer::Buffer;
 use crate::strided::{Strided, StridedMut};
 use crate::{Element, Error};

@@ -94,7 +94,7 @@ impl<'a, T: Element> Reflectors<'a, T> {
         let (left_v, right_v) = self.v.split_cols(at);
         let (upper, lower) = self.adjoint.split_rows(at);
         let [left_t, mut above, joint, right_t] = self.t.quarters(at, at);
-        super::solve::fill(&mut above, T::ZERO);
+        block::fill(&mut above, T::ZERO);
         let left = Reflectors { v: left_v, adjoint: upper, t: left_t };
         (left, Reflectors { v: right_v, adjoint: lower, t: right_t }, joint)
     }
@@ -107,9 +107,9 @@ impl<'a, T: Element> Reflectors<'a, T> {
     /// The reflectors from row `at` on, of which those above are set to zero.
     fn below(self, at: usize) -> Reflectors<'a, T> {
         let (mut above, v) = self.v.split_rows(at);
-        super::solve::fill(&mut above, T::ZERO);
+        block::fill(&mut above, T::ZERO);
         let (mut left, adjoint) = self.adjoint.split_cols(at);
-        super::solve::fill(&mut left, T::ZERO);
+        block::fill(&mut left, T::ZERO);
         Reflectors { v, adjoint, t: self.t }
     }
 

@@ -9,7 +9,7 @@
 //! **Leaves out** the inversion of diagonal blocks, which is faster and less accurate.
 //! Source: Golub and Van Loan 2013, section 3.1; Elmroth et al. 2004 (recursion).
 
-use super::block::{self, Work};
+use super::block::{self, fill, map, Work};
 use super::options::{on_columns, Factor};
 use super::product::{narrow_product, product};
 use super::shape::{same, Conjugation, Diagonal, Side, Triangle, Triangular};
@@ -139,22 +139,4 @@ pub(super) fn lower<T: Element>(
     let multiply = if size <= NEAR { narrow_product } else { product };
     multiply(&options.gemm, T::ZERO - T::ONE, left, upper.as_ref(), T::ONE, rest.reborrow())?;
     lower(options, l.part(at..size, at..size), diagonal, rest, work)
-}
-
-/// Replaces every entry.
-pub(super) fn map<T: Element>(view: &mut StridedMut<'_, T>, change: impl Fn(T) -> T) {
-    for j in 0..view.cols() {
-        for i in 0..view.rows() {
-            view.set(i, j, change(view.get(i, j)));
-        }
-    }
-}
-
-/// Sets every entry.
-pub(super) fn fill<T: Element>(view: &mut StridedMut<'_, T>, value: T) {
-    for j in 0..view.cols() {
-        for i in 0..view.rows() {
-            view.set(i, j, value);
-        }
-    }
 }

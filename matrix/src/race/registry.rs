@@ -2,7 +2,7 @@
 
 use super::contest::Run;
 use super::dynamic::{self, Blasfeo, Xsmm};
-use super::factorization::Operation;
+use super::operation::Operation;
 use super::peer::{Crate, Threads};
 use super::{crates, peak};
 use crate::{BlockedMatrix, Gemm, Op, Operand, Strided, StridedMut, StridedShape};
