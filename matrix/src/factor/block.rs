@@ -248,7 +248,9 @@ fn cholesky_plainly<T: Element>(mut a: StridedMut<'_, T>) -> usize {
             let value = a.get(j, k);
             pivot = pivot - (value * value.conj()).re();
         }
-        if !(pivot > T::Real::ZERO) {
+        // NaN is not positive either.
+        let is_positive = pivot > T::Real::ZERO;
+        if !is_positive {
             return j;
         }
         let root = T::from_re_im(pivot.sqrt(), T::Real::ZERO);

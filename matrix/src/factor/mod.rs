@@ -14,6 +14,8 @@
 //! eigenvalues, condition estimates and refinement. Complex numbers have the same algorithms with
 //! plain loops in place of register kernels.
 
+#![allow(clippy::needless_range_loop, reason = "loops over rows and columns name them by their index")]
+
 mod batch;
 mod block;
 mod cholesky;

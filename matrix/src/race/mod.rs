@@ -35,7 +35,7 @@ mod registry;
 pub use contest::{Contest, Run};
 pub use factorization::factorizations;
 pub use lapack::Lapack;
+pub use operation::Operation;
 pub use peak::f64_gflops;
 pub use peer::{Crate, Threads};
-pub use operation::Operation;
 pub use registry::{contestants, Number};

@@ -9,6 +9,8 @@
 //!
 //! **Leaves out** complex numbers, for which [`crate::factor`] has plain loops.
 
+#![allow(clippy::needless_range_loop, reason = "loops over rows and columns name them by their index")]
+
 mod array;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
