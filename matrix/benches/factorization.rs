@@ -1,5 +1,5 @@
-//! Interleaved race of factorisations: every pass runs every contestant once, between two samples of
-//! the FMA peak.
+//! Interleaved race of factorisations: every pass runs every contestant once, between two samples
+//! of the FMA peak.
 //!
 //! ```text
 //! cargo bench -p lightfoot-matrix --features peers --bench factorization -- \
@@ -11,8 +11,8 @@
 //!
 //! Without feature `peers`, crate `faer` stays out. `LIGHTFOOT_OPENBLAS` and `LIGHTFOOT_MKL` name
 //! shared libraries with LAPACK's symbols. Printed: median GFLOP/s over the passes, quartiles, the
-//! median share of the FMA peak sampled beside each run (of one core), and the median ratio of times
-//! to the first contestant: above 1 if that one is faster.
+//! median share of the FMA peak sampled beside each run (of one core), and the median ratio of
+//! times to the first contestant: above 1 if that one is faster.
 
 use lightfoot_matrix::race::{factorizations, Contest, Number, Operation};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Many small matrices at once: each is factorised by one thread, neighbours by the same one.
 //!
 //! Matrix `i` begins at element `i·distance` of a slice; if the distance is the length of one, they
-//! follow each other without gaps. Results have the bits of single calls. **Leaves out** kernels that
-//! put one matrix into each lane of a vector, which would pay below about 8 rows.
+//! follow each other without gaps. Results have the bits of single calls. **Leaves out** kernels
+//! that put one matrix into each lane of a vector, which would pay below about 8 rows.
 
 use super::options::{Factor, WORTH_A_THREAD};
 use super::shape::{same, Triangle};
@@ -15,8 +15,8 @@ use std::sync::Mutex;
 type Part<'a, T> = (&'a mut [T], &'a mut [usize], &'a mut [Option<usize>]);
 
 impl Factor {
-    /// Factorises `outcomes.len()` matrices of one shape as [`Factor::lu`] does. `pivots` has those of
-    /// one matrix after the other; an outcome is the first column without a pivot.
+    /// Factorises `outcomes.len()` matrices of one shape as [`Factor::lu`] does. `pivots` has those
+    /// of one matrix after the other; an outcome is the first column without a pivot.
     ///
     /// ```
     /// use lightfoot_matrix::{Factor, StridedShape};
@@ -31,8 +31,8 @@ impl Factor {
     ///
     /// # Errors
     /// [`Error::OutOfBounds`] when the last matrix ends beyond the slice, [`Error::Overlap`] or
-    /// [`Error::Invalid`] when entries or matrices share places, [`Error::Shape`] when the number of
-    /// pivots does not fit.
+    /// [`Error::Invalid`] when entries or matrices share places, [`Error::Shape`] when the number
+    /// of pivots does not fit.
     pub fn lu_batch<T: Element>(
         &self,
         shape: StridedShape,
@@ -50,13 +50,13 @@ impl Factor {
         })
     }
 
-    /// Factorises `outcomes.len()` matrices of one shape as [`Factor::cholesky`] does. An outcome is
-    /// the first column whose pivot is not positive.
+    /// Factorises `outcomes.len()` matrices of one shape as [`Factor::cholesky`] does. An outcome
+    /// is the first column whose pivot is not positive.
     ///
     /// # Errors
-    /// [`Error::Shape`] when the shape is not square, [`Error::OutOfBounds`] when the last matrix ends
-    /// beyond the slice, [`Error::Overlap`] or [`Error::Invalid`] when entries or matrices share
-    /// places.
+    /// [`Error::Shape`] when the shape is not square, [`Error::OutOfBounds`] when the last matrix
+    /// ends beyond the slice, [`Error::Overlap`] or [`Error::Invalid`] when entries or matrices
+    /// share places.
     pub fn cholesky_batch<T: Element>(
         &self,
         triangle: Triangle,

@@ -1,8 +1,9 @@
 //! Blocks of a vector's height: the bridge from views to the register kernels, and plain loops for
 //! complex numbers.
 //!
-//! A real view is an array of the kernel's type, so addresses are passed on as they are. Blocks have
-//! adjacent rows or adjacent columns: whoever starts a factorisation copies arrays that have neither.
+//! A real view is an array of the kernel's type, so addresses are passed on as they are. Blocks
+//! have adjacent rows or adjacent columns: whoever starts a factorisation copies arrays that have
+//! neither.
 
 use super::shape::Diagonal;
 use crate::kernel::factor::{FactorKernels, Order, SmallTriangle, MOST_LANES};
@@ -25,7 +26,7 @@ impl<T: Element> Work<T> {
 /// The kernels for the parts of `T`.
 #[inline]
 pub(super) fn kernels<T: Element>(kernel: &'static Kernel) -> &'static FactorKernels<T::Real> {
-    &<T::Real as Real>::kernel(kernel).factor
+    <T::Real as Real>::factor(kernel).0
 }
 
 /// Rows and columns of the largest block.
@@ -223,8 +224,8 @@ pub(super) fn merge<T: Element>(
     let (to, row, col) = c.raw();
     if T::PARTS == 1 && square_row == 1 && row == 1 {
         let place = (to.cast::<T::Real>(), col, size);
-        // SAFETY: both views have `size` rows and columns, and adjacent rows; a `Kernel` exists only
-        // if the processor has its features.
+        // SAFETY: both views have `size` rows and columns, and adjacent rows; a `Kernel` exists
+        // only if the processor has its features.
         return unsafe { (kernels::<T>(kernel).merge)((from.cast(), square_col), place, beta.re()) };
     }
     for j in 0..size {
@@ -269,8 +270,8 @@ fn cholesky_plainly<T: Element>(mut a: StridedMut<'_, T>) -> usize {
 /// The columns of a panel of LU and of QR.
 pub(super) const PANEL: usize = 8;
 
-/// Factorises a panel with adjacent rows. Returns the first column without a pivot, or the number of
-/// columns.
+/// Factorises a panel with adjacent rows. Returns the first column without a pivot, or the number
+/// of columns.
 pub(super) fn lu_panel<T: Element>(
     kernel: &'static Kernel,
     mut a: StridedMut<'_, T>,
@@ -384,8 +385,8 @@ pub(super) fn swap_rows<T: Element>(mut a: StridedMut<'_, T>, pivots: &[usize]) 
     }
 }
 
-/// Factorises a panel of QR: reflectors below the diagonal, `R` on and above it, `Tᴴ` in `t`. `v` is
-/// scratch memory of the panel's shape with adjacent rows.
+/// Factorises a panel of QR: reflectors below the diagonal, `R` on and above it, `Tᴴ` in `t`. `v`
+/// is scratch memory of the panel's shape with adjacent rows.
 pub(super) fn qr_panel<T: Element>(
     kernel: &'static Kernel,
     mut a: StridedMut<'_, T>,
@@ -434,7 +435,8 @@ pub(super) fn extend_triangle<T: Element>(t: &mut StridedMut<'_, T>, j: usize, t
     t.set(j, j, tau.conj());
 }
 
-/// Makes the reflector of column `j`, applies its adjoint to the columns right of it, and returns τ.
+/// Makes the reflector of column `j`, applies its adjoint to the columns right of it, and returns
+/// τ.
 fn reflect_plainly<T: Element>(a: &mut StridedMut<'_, T>, j: usize) -> T {
     let (rows, cols) = (a.rows(), a.cols());
     let alpha = a.get(j, j);

@@ -2,10 +2,10 @@
 //!
 //! **The recursion** halves the columns: the left half is factorised with all its rows, its row
 //! exchanges and the solve with its triangle are applied to the right half, whose lower part is
-//! updated by one product and factorised in turn. Products have half the matrix's width for a depth,
-//! the best shape that there is, and no block size has to be chosen. Panels of a few columns are
-//! register kernels. Arrays with adjacent columns are factorised in place too, except for panels,
-//! which pass through scratch memory.
+//! updated by one product and factorised in turn. Products have half the matrix's width for a
+//! depth, the best shape that there is, and no block size has to be chosen. Panels of a few columns
+//! are register kernels. Arrays with adjacent columns are factorised in place too, except for
+//! panels, which pass through scratch memory.
 //!
 //! **Pivots** are LAPACK's: the first of the largest absolute values, `|re| + |im|` for complex
 //! numbers, `ipiv` counted from 0. A column without a nonzero entry is passed over, as LAPACK does.
@@ -31,9 +31,9 @@ pub struct Lu<'a, T: Element> {
 }
 
 impl Factor {
-    /// Factorises an m×n matrix in place: below the diagonal it then has `L`, whose diagonal of ones
-    /// is not stored, and on and above it `U`. A singular matrix is factorised as well. Cost: mn²
-    /// multiply-adds for m ≥ n, less n³/3.
+    /// Factorises an m×n matrix in place: below the diagonal it then has `L`, whose diagonal of
+    /// ones is not stored, and on and above it `U`. A singular matrix is factorised as well. Cost:
+    /// mn² multiply-adds for m ≥ n, less n³/3.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when scratch memory cannot be addressed.
@@ -84,8 +84,8 @@ impl Factor {
     }
 }
 
-/// Factorises blocks of columns from left to right. Returns the first column without a pivot, or the
-/// number of columns.
+/// Factorises blocks of columns from left to right. Returns the first column without a pivot, or
+/// the number of columns.
 fn by_blocks<T: Element>(
     options: &Factor,
     columns: usize,
@@ -148,8 +148,8 @@ fn factorise<T: Element>(
     Ok(if singular < at { singular } else { (at + found).min(cols) })
 }
 
-/// Applies the factorised columns `left` to the columns right of them: row exchanges, the solve with
-/// their triangle, and the product below it.
+/// Applies the factorised columns `left` to the columns right of them: row exchanges, the solve
+/// with their triangle, and the product below it.
 fn apply_left<T: Element>(
     options: &Factor,
     left: Strided<'_, T>,
@@ -259,8 +259,8 @@ impl<T: Element> Lu<'_, T> {
         Ok(())
     }
 
-    /// The determinant: the product of the pivots, with the sign of the exchanges. It may overflow or
-    /// underflow; 0 if a pivot is zero.
+    /// The determinant: the product of the pivots, with the sign of the exchanges. It may overflow
+    /// or underflow; 0 if a pivot is zero.
     ///
     /// # Panics
     /// When the matrix is not square.

@@ -6,7 +6,8 @@
 //! columns of the whole matrix are made in scratch memory and multiplied, one pass over the matrix
 //! for all columns of `B`.
 //!
-//! **Leaves out** the skipping of zeros: NaN and infinities of `B` may spread to all rows of a leaf.
+//! **Leaves out** the skipping of zeros: NaN and infinities of `B` may spread to all rows of a
+//! leaf.
 
 use super::block::{self, block_size, fill, map};
 use super::options::{on_columns, Factor};
@@ -72,8 +73,8 @@ impl Factor {
         Ok(())
     }
 
-    /// `C ← α·A·B + β·C` ([`Side::Left`]) or `C ← α·B·A + β·C` with a symmetric matrix `A`, of which
-    /// one triangle is read. Cost: that of the product, and one copy of `A`.
+    /// `C ← α·A·B + β·C` ([`Side::Left`]) or `C ← α·B·A + β·C` with a symmetric matrix `A`, of
+    /// which one triangle is read. Cost: that of the product, and one copy of `A`.
     ///
     /// # Errors
     /// [`Error::Shape`] when shapes do not fit.
@@ -91,9 +92,9 @@ impl Factor {
         self.multiply_whole(side, (triangle, Conjugation::None), alpha, a, b, beta, c)
     }
 
-    /// `C ← α·A·B + β·C` ([`Side::Left`]) or `C ← α·B·A + β·C` with a Hermitian matrix `A`, of which
-    /// one triangle is read, without imaginary parts on its diagonal. Cost: that of the product, and
-    /// one copy of `A`.
+    /// `C ← α·A·B + β·C` ([`Side::Left`]) or `C ← α·B·A + β·C` with a Hermitian matrix `A`, of
+    /// which one triangle is read, without imaginary parts on its diagonal. Cost: that of the
+    /// product, and one copy of `A`.
     ///
     /// # Errors
     /// [`Error::Shape`] when shapes do not fit.
@@ -212,8 +213,8 @@ fn make_squares<T: Element>(l: Strided<'_, T>, diagonal: Diagonal, squares: &mut
     }
 }
 
-/// `B ← L·B` for a few columns of `B`: the last rows first, each block by its square and by what lies
-/// left of that.
+/// `B ← L·B` for a few columns of `B`: the last rows first, each block by its square and by what
+/// lies left of that.
 fn multiply_strip<T: Element>(
     options: &Factor,
     l: Strided<'_, T>,

@@ -51,8 +51,8 @@ impl Factor {
     }
 
     /// Sets the columns of a block. [`Factor::lu`] then factorises that many columns at a time in
-    /// place of half of them, and the blocks of reflectors of [`Factor::qr`] have this width. 0 counts
-    /// as 1.
+    /// place of half of them, and the blocks of reflectors of [`Factor::qr`] have this width. 0
+    /// counts as 1.
     #[must_use]
     pub fn block(self, columns: usize) -> Factor {
         Factor { block: Some(columns.max(1)), ..self }

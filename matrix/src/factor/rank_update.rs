@@ -1,11 +1,12 @@
 //! Symmetric and Hermitian rank-k updates: one triangle of `C ← α·A·Aᵀ + β·C`.
 //!
-//! **The recursion** halves `C`: the rectangle beside the two halves of its diagonal is one product,
-//! so the larger part of the work is products of half the matrix's size. Blocks on the diagonal that
-//! are small are computed whole, in scratch memory, and their triangle is added to `C`.
+//! **The recursion** halves `C`: the rectangle beside the two halves of its diagonal is one
+//! product, so the larger part of the work is products of half the matrix's size. Blocks on the
+//! diagonal that are small are computed whole, in scratch memory, and their triangle is added to
+//! `C`.
 //!
-//! **Leaves out** the other triangle, which is not touched. Source: Golub and Van Loan 2013, section
-//! 1.3 (products that are symmetric); Elmroth et al. 2004 (recursion).
+//! **Leaves out** the other triangle, which is not touched. Source: Golub and Van Loan 2013,
+//! section 1.3 (products that are symmetric); Elmroth et al. 2004 (recursion).
 
 use super::block;
 use super::options::Factor;

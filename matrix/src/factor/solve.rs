@@ -4,7 +4,8 @@
 //! columns turns an upper triangle into a lower one, so every system is `L·X = B` with a lower
 //! triangle. **The recursion** halves `L`: the upper half is solved, its product is subtracted from
 //! the lower half of `B`, and that is solved. Nearly all work is in products. Triangles of up to
-//! [`NEAR`] rows take `B` a few columns at a time, so that everything stays in the first-level cache.
+//! [`NEAR`] rows take `B` a few columns at a time, so that everything stays in the first-level
+//! cache.
 //!
 //! **Leaves out** the inversion of diagonal blocks, which is faster and less accurate.
 //! Source: Golub and Van Loan 2013, section 3.1; Elmroth et al. 2004 (recursion).
@@ -23,8 +24,8 @@ const NEAR: usize = 128;
 const STRIP: usize = 32;
 
 impl Factor {
-    /// `B ← α·A⁻¹·B` ([`Side::Left`]) or `B ← α·B·A⁻¹`. If α = 0, `B` becomes 0 and `A` is not read.
-    /// Cost: n²·k multiply-adds for n rows of `A` and k right-hand sides.
+    /// `B ← α·A⁻¹·B` ([`Side::Left`]) or `B ← α·B·A⁻¹`. If α = 0, `B` becomes 0 and `A` is not
+    /// read. Cost: n²·k multiply-adds for n rows of `A` and k right-hand sides.
     ///
     /// # Errors
     /// [`Error::Shape`] when shapes do not fit, [`Error::Singular`] when the diagonal has a zero.

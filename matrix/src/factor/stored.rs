@@ -36,8 +36,8 @@ impl Factor {
     /// Factorises a blocked matrix in place, as [`Factor::cholesky`] does.
     ///
     /// # Errors
-    /// [`Error::Shape`] when the matrix is not square, [`Error::NotPositiveDefinite`] when a pivot is
-    /// not above zero.
+    /// [`Error::Shape`] when the matrix is not square, [`Error::NotPositiveDefinite`] when a pivot
+    /// is not above zero.
     pub fn cholesky_blocked<T: Element>(
         &self,
         triangle: Triangle,

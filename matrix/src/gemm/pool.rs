@@ -32,8 +32,11 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// How long a worker watches for work before it sleeps.
-const WATCH: Duration = Duration::from_micros(200);
+/// How long a worker watches for work before it sleeps. Between two products of a factorisation lie
+/// panels that take up to a millisecond, and waking a worker on a virtual machine can take longer.
+const WATCH: Duration = Duration::from_millis(4);
+/// After this time a watching worker lets others run in between.
+const EAGER: Duration = Duration::from_micros(200);
 
 /// A call. It lives on the caller's stack until every worker has finished with it.
 struct Call<'a> {
@@ -169,7 +172,11 @@ fn next(mailbox: &Mailbox) -> *const Call<'static> {
             }
             std::hint::spin_loop();
         }
-        if start.elapsed() > WATCH {
+        let watched = start.elapsed();
+        if watched > EAGER {
+            std::thread::yield_now();
+        }
+        if watched > WATCH {
             // Sets the flag, then looks once more: a call that was stored before that is found
             // here, and a caller that stores one later sees the flag.
             mailbox.asleep.store(true, Ordering::SeqCst);

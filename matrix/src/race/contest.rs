@@ -35,8 +35,8 @@ impl Contest {
         Contest { flops, target_s, peak, pause: Duration::ZERO, contestants: Vec::new() }
     }
 
-    /// Waits before each contestant is measured: threads of the one before it may watch for work for
-    /// a while, and take a processor from the next.
+    /// Waits before each contestant is measured: threads of the one before it may watch for work
+    /// for a while, and take a processor from the next.
     #[must_use]
     pub fn pause(self, pause: Duration) -> Contest {
         Contest { pause, ..self }

@@ -14,8 +14,9 @@ use super::lanes::{Float, Lanes};
 /// The most columns right of a pivot's that one pass updates.
 const TOGETHER: usize = 7;
 
-/// Factorises a panel of `rows`×`cols` whose columns lie `stride` apart. `pivots[j]` is the row that
-/// was exchanged with row `j`. Returns the first column without a pivot, or the number of columns.
+/// Factorises a panel of `rows`×`cols` whose columns lie `stride` apart. `pivots[j]` is the row
+/// that was exchanged with row `j`. Returns the first column without a pivot, or the number of
+/// columns.
 ///
 /// # Safety
 /// The processor has the instruction set; the panel is writable; `pivots` has a place for each of

@@ -29,9 +29,9 @@ pub(crate) use triangle::{Order, Place, MOST_LANES};
 /// without a pivot, or the number of columns.
 pub(crate) type LuPanel<T> = unsafe fn(*mut T, isize, usize, usize, &mut [usize]) -> usize;
 
-/// Column `j` of a QR panel: the address of the panel's first entry, the distance from one column to
-/// the next, rows, columns, `j`; `dots[i]` becomes the product of column `i`'s reflector with this
-/// one for `i < j`. Returns τ.
+/// Column `j` of a QR panel: the address of the panel's first entry, the distance from one column
+/// to the next, rows, columns, `j`; `dots[i]` becomes the product of column `i`'s reflector with
+/// this one for `i < j`. Returns τ.
 pub(crate) type ReflectColumn<T> = unsafe fn(*mut T, isize, usize, usize, usize, &mut [T; MOST_LANES]) -> T;
 
 /// The kernels for one real type. Functions need the instruction set, and valid addresses.
@@ -39,8 +39,8 @@ pub(crate) type ReflectColumn<T> = unsafe fn(*mut T, isize, usize, usize, usize,
 pub(crate) struct FactorKernels<T: 'static> {
     /// Rows and columns of the largest [`SmallTriangle`], and of a panel.
     pub(crate) lanes: usize,
-    /// `B ← L⁻¹·B` where the entries of a row of `B` are adjacent: `B`, the distance from one row to
-    /// the next, and the number of columns.
+    /// `B ← L⁻¹·B` where the entries of a row of `B` are adjacent: `B`, the distance from one row
+    /// to the next, and the number of columns.
     pub(crate) solve_across: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
     /// `B ← L⁻¹·B` where the entries of a column of `B` are adjacent: `B`, the distance from one
     /// column to the next, and the number of columns.
@@ -53,14 +53,54 @@ pub(crate) struct FactorKernels<T: 'static> {
     pub(crate) save: unsafe fn(&SmallTriangle<T>, Place<*mut T>),
     /// The lower triangle of `C ← S + β·C`; see `triangle::merge`.
     pub(crate) merge: unsafe fn((*const T, isize), Place<*mut T>, T),
-    /// Factorises a small positive definite matrix in place and returns the first column whose pivot
-    /// is not positive, or the number of columns.
+    /// Factorises a small positive definite matrix in place and returns the first column whose
+    /// pivot is not positive, or the number of columns.
     pub(crate) cholesky: unsafe fn(&mut SmallTriangle<T>) -> usize,
     /// Factorises a panel whose columns' entries are adjacent.
     pub(crate) lu_panel: LuPanel<T>,
     /// Makes the reflector of a column and applies it to the columns right of it.
     pub(crate) reflect: ReflectColumn<T>,
 }
+
+/// The kernels of one instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FactorSet {
+    /// AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// AVX2 with FMA.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    /// Plain Rust.
+    Scalar,
+}
+
+/// The function that finds a set's kernels for one type.
+macro_rules! find {
+    ($find:ident, $real:ty, $avx512:ident, $avx2:ident, $neon:ident, $scalar:ident) => {
+        impl FactorSet {
+            /// The set's kernels for this type.
+            #[inline]
+            pub(crate) fn $find(self) -> &'static FactorKernels<$real> {
+                match self {
+                    #[cfg(target_arch = "x86_64")]
+                    FactorSet::Avx512 => &$avx512,
+                    #[cfg(target_arch = "x86_64")]
+                    FactorSet::Avx2 => &$avx2,
+                    #[cfg(target_arch = "aarch64")]
+                    FactorSet::Neon => &$neon,
+                    FactorSet::Scalar => &$scalar,
+                }
+            }
+        }
+    };
+}
+
+find!(f32, f32, AVX512_F32, AVX2_F32, NEON_F32, SCALAR_F32);
+find!(f64, f64, AVX512_F64, AVX2_F64, NEON_F64, SCALAR_F64);
 
 /// The kernels of a vector type, inside of functions with its features.
 macro_rules! kernels {
@@ -146,7 +186,7 @@ macro_rules! kernels {
             }
         }
 
-        pub(super) const $name: FactorKernels<$real> = FactorKernels {
+        static $name: FactorKernels<$real> = FactorKernels {
             lanes: <$lanes as lanes::Lanes>::COUNT,
             solve_across: $module::solve_across,
             solve_down: $module::solve_down,

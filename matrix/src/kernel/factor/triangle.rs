@@ -44,8 +44,8 @@ impl<T: Copy> SmallTriangle<T> {
     }
 }
 
-/// The place of a small triangle in memory: the address of its first row's entry in the first column,
-/// the distance from one column to the next, and the number of rows.
+/// The place of a small triangle in memory: the address of its first row's entry in the first
+/// column, the distance from one column to the next, and the number of rows.
 pub(crate) type Place<P> = (P, isize, usize);
 
 /// Reads a triangle whose columns' entries are adjacent, for `solve`: the lower one if `t.order` is
@@ -99,7 +99,8 @@ pub(super) unsafe fn load<V: Lanes>(
     }
 }
 
-/// Writes the first `count` columns of the triangle to a matrix whose columns' entries are adjacent.
+/// Writes the first `count` columns of the triangle to a matrix whose columns' entries are
+/// adjacent.
 ///
 /// # Safety
 /// The processor has the instruction set; the square is writable and has the triangle's size.
@@ -114,8 +115,8 @@ pub(super) unsafe fn save<V: Lanes>(t: &SmallTriangle<V::Real>, (start, stride, 
     }
 }
 
-/// The lower triangle of `C ← S + β·C` for a square `S` and columns whose entries are adjacent. If β
-/// is 0, `C` is not read.
+/// The lower triangle of `C ← S + β·C` for a square `S` and columns whose entries are adjacent. If
+/// β is 0, `C` is not read.
 ///
 /// # Safety
 /// The processor has the instruction set; both squares have `size` rows and columns.
