@@ -1,18 +1,24 @@
-//! Interleaved race of factorisations: every pass runs every contestant once, between two samples of
-//! the FMA peak.
+//! Interleaved race of factorisations: every pass runs every contestant once, between two samples
+//! of the FMA peak.
 //!
 //! ```text
 //! cargo bench -p lightfoot-matrix --features peers --bench factorization -- \
 //!     [--operations lu,cholesky,qr,trsm,syrk,trmm] [--type f64|f32] [--sizes 32,64] [--passes 7] \
-//!     [--ms 1] [--threads 1] [--only ours]
+//!     [--ms 1] [--threads 1] [--blocks 32,64] [--only ours]
 //! ```
+//!
+//! `--blocks` adds this library with blocks of such widths in place of halves.
 //!
 //! Without feature `peers`, crate `faer` stays out. `LIGHTFOOT_OPENBLAS` and `LIGHTFOOT_MKL` name
 //! shared libraries with LAPACK's symbols. Printed: median GFLOP/s over the passes, quartiles, the
-//! median share of the FMA peak sampled beside each run (of one core), and the median ratio of times
-//! to the first contestant: above 1 if that one is faster.
+//! median share of the FMA peak sampled beside each run (of one core), and the median ratio of
+//! times to the first contestant: above 1 if that one is faster.
 
 use lightfoot_matrix::race::{factorizations, Contest, Number, Operation};
+use std::time::Duration;
+
+/// Longer than threads of OpenBLAS and of rayon watch for work.
+const PAUSE: Duration = Duration::from_millis(60);
 
 /// What the command line asks for.
 struct Options {
@@ -22,6 +28,7 @@ struct Options {
     passes: usize,
     milliseconds: f64,
     threads: usize,
+    blocks: Vec<usize>,
     only: Vec<String>,
 }
 
@@ -33,6 +40,7 @@ fn options() -> Options {
         passes: 7,
         milliseconds: 1.0,
         threads: 1,
+        blocks: Vec::new(),
         only: Vec::new(),
     };
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
@@ -47,6 +55,7 @@ fn options() -> Options {
             "--passes" => options.passes = number() as usize,
             "--ms" => options.milliseconds = number(),
             "--threads" => options.threads = number() as usize,
+            "--blocks" => options.blocks = value.split(',').map(|n| n.parse().expect("a width")).collect(),
             "--only" => options.only = words(),
             _ => panic!("unknown option {arg}"),
         }
@@ -73,7 +82,10 @@ fn main() {
 
 fn race<T: Number>(options: &Options, (name, operation): (&str, Operation), n: usize) {
     let mut contest = Contest::new(operation.flops(n), options.milliseconds * 1e-3, T::peak_gflops);
-    for (contestant, run) in factorizations::<T>(operation, n, options.threads) {
+    if options.threads > 1 {
+        contest = contest.pause(PAUSE);
+    }
+    for (contestant, run) in factorizations::<T>(operation, n, options.threads, &options.blocks) {
         if options.only.is_empty() || options.only.iter().any(|only| contestant.starts_with(only.as_str())) {
             contest.add(contestant, run);
         }

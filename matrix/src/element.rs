@@ -6,6 +6,7 @@
 //! full speed: 8 flops for each complex multiply-add, of which none is wasted.
 //! [`Element::from_products`] joins the sums once per register tile.
 
+use crate::kernel::factor::FactorKernels;
 use crate::kernel::{Kernel, RealKernel};
 use num_complex::Complex;
 use std::fmt::Debug;
@@ -27,6 +28,9 @@ pub trait Real: Element<Real = Self> + PartialOrd {
     const MIN_POSITIVE: Self;
     /// The kernel's part for this type.
     fn kernel(kernel: &'static Kernel) -> &'static RealKernel<Self>;
+    /// The register kernels of factorisations for this type.
+    #[doc(hidden)]
+    fn factor(kernel: &'static Kernel) -> Factorizing<Self>;
     /// The positive square root, NaN for negative numbers.
     fn sqrt(self) -> Self;
     /// The absolute value.
@@ -36,6 +40,10 @@ pub trait Real: Element<Real = Self> + PartialOrd {
     /// The nearest number of this type.
     fn from_f64(value: f64) -> Self;
 }
+
+/// A handle to the register kernels of factorisations, which are private.
+#[derive(Clone, Copy, Debug)]
+pub struct Factorizing<T: 'static>(pub(crate) &'static FactorKernels<T>);
 
 /// An element type of matrices: `f32`, `f64`, `Complex<f32>`, `Complex<f64>`. All-zero bytes are a
 /// valid element.
@@ -81,6 +89,10 @@ macro_rules! element {
             #[inline]
             fn kernel(kernel: &'static Kernel) -> &'static RealKernel<$real> {
                 &kernel.$real
+            }
+            #[inline]
+            fn factor(kernel: &'static Kernel) -> Factorizing<$real> {
+                Factorizing(kernel.factor.$real())
             }
             const EPSILON: $real = $real::EPSILON;
             const MIN_POSITIVE: $real = $real::MIN_POSITIVE;

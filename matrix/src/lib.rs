@@ -35,6 +35,12 @@
 //! | arrays side by side | all their products | [`Prepared::multiply_batch`] | each on one thread |
 //! | many small matrices | all products | [`multiply_batch`] | each on one thread |
 //! | a matrix and a vector | `y ← α·op(A)·x + β·y` | [`multiply_vector`] | one pass over `A` |
+//! | a square system | its solution | [`Factor::lu`], [`Lu::solve`] | n³/3 multiply-adds, in place |
+//! | a positive definite matrix | its factor, solutions | [`Factor::cholesky`] | n³/6, in place |
+//! | more equations than unknowns | least squares | [`Factor::qr`] | mn² − n³/3, in place |
+//! | a triangle | solutions, products | [`Factor::solve_triangular`], [`Factor::multiply_triangular`] | n²k/2 |
+//! | a symmetric result | one triangle of it | [`Factor::rank_k_update`] | half a product |
+//! | many small matrices | their factors | [`Factor::lu_batch`], [`Factor::cholesky_batch`] | each on one thread |
 //! | a machine's description | tile sizes | [`Tiling::plan`], [`Tiling::paper`] | microseconds |
 //! | bytes, `bf16` or `f16` | products with wide sums | [`mixed::Mixed`] | both operands are packed |
 //! | `ndarray` or `faer` matrices | views | `interop`, behind features | nothing |
@@ -82,8 +88,7 @@
 //!
 //! # What it leaves out
 //!
-//! Factorisations and solves, symmetric updates, conjugation. It does not choose a
-//! machine: callers pass one.
+//! Conjugation in [`Gemm`], eigenvalues. It does not choose a machine: callers pass one.
 
 // The agreement tests include members of the kernel family that only unit tests can make.
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Parts of plain arrays: rectangles, halves that are written independently, and arrays turned
 //! around.
 //!
-//! **Why.** A factorisation in place reads one part of an array while it writes another. A view that
-//! is cut into parts is gone, so the borrow checker sees that no part is written twice. **Leaves
-//! out** parts that are not rectangles: a triangle is read as the square around it.
+//! **Why.** A factorisation in place reads one part of an array while it writes another. A view
+//! that is cut into parts is gone, so the borrow checker sees that no part is written twice.
+//! **Leaves out** parts that are not rectangles: a triangle is read as the square around it.
 
 use crate::strided::{Strided, StridedMut};
 use std::ops::Range;

@@ -167,7 +167,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "matrix",
         &[
             "race vector",
-            "mixed",
+            "mixed factor",
             "gemm mixed/blocks mixed/pairs mixed/reference",
             "mixed/product",
             "mixed/kernel mixed/pack",
@@ -175,7 +175,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "transposed",
             "interop tiling view",
             "blocked rate",
-            "buffer column_sums reference tile_sizes",
+            "buffer column_sums partition reference tile_sizes",
             "element layout panel paper strided",
             "error kernel lib transpose",
         ],

@@ -1,8 +1,9 @@
 //! Blocks of a vector's height: the bridge from views to the register kernels, and plain loops for
 //! complex numbers.
 //!
-//! A real view is an array of the kernel's type, so addresses are passed on as they are. Blocks have
-//! adjacent rows or adjacent columns: whoever starts a factorisation copies arrays that have neither.
+//! A real view is an array of the kernel's type, so addresses are passed on as they are. Blocks
+//! have adjacent rows or adjacent columns: whoever starts a factorisation copies arrays that have
+//! neither.
 
 use super::shape::Diagonal;
 use crate::kernel::factor::{FactorKernels, Order, SmallTriangle, MOST_LANES};
@@ -25,7 +26,7 @@ impl<T: Element> Work<T> {
 /// The kernels for the parts of `T`.
 #[inline]
 pub(super) fn kernels<T: Element>(kernel: &'static Kernel) -> &'static FactorKernels<T::Real> {
-    &<T::Real as Real>::kernel(kernel).factor
+    <T::Real as Real>::factor(kernel).0
 }
 
 /// Rows and columns of the largest block.
@@ -44,35 +45,53 @@ pub(super) fn is_adjacent((row, col): (isize, isize)) -> bool {
 }
 
 /// Reads the lower triangle of `view`, which is at most a block. `order` tells the order of rows in
-/// memory.
+/// memory. Returns whether all reciprocals of the diagonal are usable.
 fn read_triangle<T: Element>(
+    kernels: &FactorKernels<T::Real>,
     view: &Strided<'_, T>,
     diagonal: Diagonal,
     order: Order,
-    lanes: usize,
     t: &mut SmallTriangle<T::Real>,
-) {
+) -> bool {
     let (start, row, col) = view.raw();
     let size = view.rows();
-    // SAFETY: rows and columns are those of the view.
-    let entry = |i: usize, k: usize| unsafe {
-        (*start.wrapping_offset(i as isize * row + k as isize * col)).re()
+    t.order = order;
+    // The view's place in memory, where rows come in ascending order.
+    let last = (size - 1) as isize;
+    let (first, stride, step) = match order {
+        Order::Forward => (start, col, row),
+        Order::Backward => (start.wrapping_offset(last * (row + col)), -col, -row),
     };
-    (t.size, t.order) = (size, order);
-    let place = |i: usize| if order == Order::Forward { i } else { size - 1 - i };
-    for k in 0..size {
-        let pivot = if diagonal == Diagonal::Unit { T::Real::ONE } else { entry(k, k) };
-        let reciprocal = T::Real::ONE / pivot;
-        t.reciprocals[place(k)] = reciprocal;
-        let entries = &mut t.entries[k * MOST_LANES..][..MOST_LANES];
-        let scaled = &mut t.scaled[place(k) * MOST_LANES..][..MOST_LANES];
-        scaled[..lanes].fill(T::Real::ZERO);
-        for i in k + 1..size {
-            let value = entry(i, k);
-            entries[i] = value;
-            scaled[place(i)] = value * reciprocal;
+    if step == 1 {
+        let place = (first.cast::<T::Real>(), stride, size);
+        // SAFETY: the view is readable, and its rows are adjacent; a `Kernel` exists only if the
+        // processor has its features.
+        unsafe { (kernels.read)(t, place, diagonal == Diagonal::Unit) };
+    } else {
+        // SAFETY: rows and columns are those of the view.
+        let entry = |i: usize, k: usize| unsafe {
+            (*first.wrapping_offset(i as isize * step + k as isize * stride)).re()
+        };
+        t.size = size;
+        for k in 0..size {
+            let pivot = if diagonal == Diagonal::Unit { T::Real::ONE } else { entry(k, k) };
+            let reciprocal = T::Real::ONE / pivot;
+            t.reciprocals[k] = reciprocal;
+            let entries = &mut t.entries[k * MOST_LANES..][..MOST_LANES];
+            let scaled = &mut t.scaled[k * MOST_LANES..][..MOST_LANES];
+            scaled[..kernels.lanes].fill(T::Real::ZERO);
+            for i in if order == Order::Forward { k + 1..size } else { 0..k } {
+                entries[i] = entry(i, k);
+                scaled[i] = entries[i] * reciprocal;
+            }
         }
     }
+    // The reciprocal of a tiny number is infinite, that of a huge one loses digits.
+    let is_usable = |value: T::Real| {
+        let size = value.abs();
+        size >= T::Real::MIN_POSITIVE && size * T::Real::MIN_POSITIVE <= T::Real::ONE
+    };
+    t.reciprocals[..size].iter().all(|&reciprocal| is_usable(reciprocal))
 }
 
 /// `B ← L⁻¹·B` with the lower triangle of a block.
@@ -85,26 +104,24 @@ pub(super) fn solve<T: Element>(
 ) {
     let mut b = if b.strides().1 == -1 { b.cols_reversed() } else { b };
     let (cols, (row, col)) = (b.cols(), b.strides());
-    if T::PARTS > 1 || !is_adjacent((row, col)) || has_tiny_pivot(&l, diagonal) {
+    if T::PARTS > 1 || !is_adjacent((row, col)) {
         return solve_plainly(l, diagonal, b);
     }
     let kernels = kernels::<T>(kernel);
-    let start = b.raw().0.cast::<T::Real>();
-    let t = &mut work.triangle;
+    let across = col == 1 && (cols > 1 || row.abs() != 1);
+    // Rows of B in reverse order: the last one comes first in memory.
+    let order = if across || row == 1 { Order::Forward } else { Order::Backward };
+    if !read_triangle(kernels, &l, diagonal, order, &mut work.triangle) {
+        return solve_plainly(l, diagonal, b);
+    }
+    let first = if order == Order::Forward { 0 } else { (l.rows() - 1) as isize * row };
+    let start = b.raw().0.wrapping_offset(first).cast::<T::Real>();
     // SAFETY: the view is writable and has as many rows as the triangle; rows or columns are
     // adjacent; a `Kernel` exists only if the processor has its features.
     unsafe {
-        if col == 1 && (cols > 1 || row.abs() != 1) {
-            read_triangle(&l, diagonal, Order::Forward, kernels.lanes, t);
-            (kernels.solve_across)(t, start, row, cols);
-        } else if row == 1 {
-            read_triangle(&l, diagonal, Order::Forward, kernels.lanes, t);
-            (kernels.solve_down)(t, start, col, cols);
-        } else {
-            // Rows lie in reverse order: the last one comes first in memory.
-            read_triangle(&l, diagonal, Order::Backward, kernels.lanes, t);
-            let first = start.wrapping_offset((t.size - 1) as isize * row);
-            (kernels.solve_down)(t, first, col, cols);
+        match across {
+            true => (kernels.solve_across)(&work.triangle, start, row, cols),
+            false => (kernels.solve_down)(&work.triangle, start, col, cols),
         }
     }
 }
@@ -117,8 +134,11 @@ pub(super) fn solve_again<T: Element>(
     work: &mut Work<T>,
 ) {
     let (cols, (row, col)) = (b.cols(), b.strides());
-    let known = T::PARTS == 1 && (row == 1 || col == 1) && work.triangle.size == l.rows();
-    if !known || has_tiny_pivot(&l, Diagonal::Stored) {
+    let largest = T::Real::ONE / T::Real::MIN_POSITIVE;
+    let is_usable = |&value: &T::Real| value <= largest && value >= T::Real::MIN_POSITIVE;
+    let t = &work.triangle;
+    let known = T::PARTS == 1 && (row == 1 || col == 1) && t.size == l.rows();
+    if !known || !t.reciprocals[..t.size].iter().all(is_usable) {
         return solve(kernel, l, Diagonal::Stored, b, work);
     }
     let kernels = kernels::<T>(kernel);
@@ -131,12 +151,6 @@ pub(super) fn solve_again<T: Element>(
             false => (kernels.solve_down)(&work.triangle, start, col, cols),
         }
     }
-}
-
-/// Whether the reciprocal of a diagonal entry is infinite, or loses digits.
-fn has_tiny_pivot<T: Element>(l: &Strided<'_, T>, diagonal: Diagonal) -> bool {
-    let is_tiny = |size: T::Real| size < T::Real::MIN_POSITIVE || size * T::Real::MIN_POSITIVE > T::Real::ONE;
-    diagonal == Diagonal::Stored && (0..l.rows()).any(|i| is_tiny(l.get(i, i).re().abs()))
 }
 
 /// `B ← L⁻¹·B`, entry by entry.
@@ -165,6 +179,17 @@ pub(super) fn cholesky<T: Element>(
     let kernels = kernels::<T>(kernel);
     let (start, row, col) = a.raw();
     let (size, t) = (a.rows(), &mut work.triangle);
+    if row == 1 {
+        let place = start.cast::<T::Real>();
+        // SAFETY: the view is writable, and its rows are adjacent; a `Kernel` exists only if the
+        // processor has its features.
+        return unsafe {
+            (kernels.load)(t, (place.cast_const(), col, size));
+            let good = (kernels.cholesky)(t);
+            (kernels.save)(t, (place, col, good));
+            good
+        };
+    }
     (t.size, t.order) = (size, Order::Forward);
     let at = |i: usize, k: usize| start.wrapping_offset(i as isize * row + k as isize * col);
     for k in 0..size {
@@ -187,6 +212,34 @@ pub(super) fn cholesky<T: Element>(
     good
 }
 
+/// The lower triangle of `C ← S + β·C`. Both arrays have adjacent rows, or both have not.
+pub(super) fn merge<T: Element>(
+    kernel: &'static Kernel,
+    square: Strided<'_, T>,
+    beta: T,
+    mut c: StridedMut<'_, T>,
+) {
+    let size = c.rows();
+    let (from, square_row, square_col) = square.raw();
+    let (to, row, col) = c.raw();
+    if T::PARTS == 1 && square_row == 1 && row == 1 {
+        let place = (to.cast::<T::Real>(), col, size);
+        // SAFETY: both views have `size` rows and columns, and adjacent rows; a `Kernel` exists
+        // only if the processor has its features.
+        return unsafe { (kernels::<T>(kernel).merge)((from.cast(), square_col), place, beta.re()) };
+    }
+    for j in 0..size {
+        for i in j..size {
+            let at = to.wrapping_offset(i as isize * row + j as isize * col);
+            // SAFETY: an entry of each view. That of `C` is not read if β is 0.
+            unsafe {
+                let sum = *from.wrapping_offset(i as isize * square_row + j as isize * square_col);
+                *at = if beta == T::ZERO { sum } else { sum + beta * *at };
+            }
+        }
+    }
+}
+
 /// The Cholesky factor of a Hermitian block, entry by entry.
 fn cholesky_plainly<T: Element>(mut a: StridedMut<'_, T>) -> usize {
     let size = a.rows();
@@ -196,7 +249,9 @@ fn cholesky_plainly<T: Element>(mut a: StridedMut<'_, T>) -> usize {
             let value = a.get(j, k);
             pivot = pivot - (value * value.conj()).re();
         }
-        if !(pivot > T::Real::ZERO) {
+        // NaN is not positive either.
+        let is_positive = pivot > T::Real::ZERO;
+        if !is_positive {
             return j;
         }
         let root = T::from_re_im(pivot.sqrt(), T::Real::ZERO);
@@ -215,8 +270,8 @@ fn cholesky_plainly<T: Element>(mut a: StridedMut<'_, T>) -> usize {
 /// The columns of a panel of LU and of QR.
 pub(super) const PANEL: usize = 8;
 
-/// Factorises a panel with adjacent rows. Returns the first column without a pivot, or the number of
-/// columns.
+/// Factorises a panel with adjacent rows. Returns the first column without a pivot, or the number
+/// of columns.
 pub(super) fn lu_panel<T: Element>(
     kernel: &'static Kernel,
     mut a: StridedMut<'_, T>,
@@ -330,8 +385,8 @@ pub(super) fn swap_rows<T: Element>(mut a: StridedMut<'_, T>, pivots: &[usize]) 
     }
 }
 
-/// Factorises a panel of QR: reflectors below the diagonal, `R` on and above it, `Tᴴ` in `t`. `v` is
-/// scratch memory of the panel's shape with adjacent rows.
+/// Factorises a panel of QR: reflectors below the diagonal, `R` on and above it, `Tᴴ` in `t`. `v`
+/// is scratch memory of the panel's shape with adjacent rows.
 pub(super) fn qr_panel<T: Element>(
     kernel: &'static Kernel,
     mut a: StridedMut<'_, T>,
@@ -380,7 +435,8 @@ pub(super) fn extend_triangle<T: Element>(t: &mut StridedMut<'_, T>, j: usize, t
     t.set(j, j, tau.conj());
 }
 
-/// Makes the reflector of column `j`, applies its adjoint to the columns right of it, and returns τ.
+/// Makes the reflector of column `j`, applies its adjoint to the columns right of it, and returns
+/// τ.
 fn reflect_plainly<T: Element>(a: &mut StridedMut<'_, T>, j: usize) -> T {
     let (rows, cols) = (a.rows(), a.cols());
     let alpha = a.get(j, j);
@@ -437,6 +493,24 @@ pub(super) fn copy_reflectors<T: Element>(
     }
     copy(v.as_ref().transposed(), adjoint.reborrow());
     if T::PARTS > 1 {
-        super::solve::map(&mut adjoint, T::conj);
+        map(&mut adjoint, T::conj);
+    }
+}
+
+/// Replaces every entry.
+pub(super) fn map<T: Element>(view: &mut StridedMut<'_, T>, change: impl Fn(T) -> T) {
+    for j in 0..view.cols() {
+        for i in 0..view.rows() {
+            view.set(i, j, change(view.get(i, j)));
+        }
+    }
+}
+
+/// Sets every entry.
+pub(super) fn fill<T: Element>(view: &mut StridedMut<'_, T>, value: T) {
+    for j in 0..view.cols() {
+        for i in 0..view.rows() {
+            view.set(i, j, value);
+        }
     }
 }

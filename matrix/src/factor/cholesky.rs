@@ -1,15 +1,15 @@
 //! Cholesky: `A = L·Lᵀ` or `A = Uᵀ·U` in place, with conjugate transposes for complex numbers.
 //!
 //! **The recursion** halves the matrix: the upper left half is factorised, the rows below it are
-//! solved with its triangle, their rank-k update is subtracted from the lower right half, and that is
-//! factorised in turn. The upper form is the lower one of the transposed view. Blocks of a vector's
-//! height are factorised in registers.
+//! solved with its triangle, their rank-k update is subtracted from the lower right half, and that
+//! is factorised in turn. The upper form is the lower one of the transposed view. Blocks of a
+//! vector's height are factorised in registers.
 //!
 //! The other triangle is neither read nor written. Source: Golub and Van Loan 2013, section 4.2;
 //! Andersen et al. 2001 (recursion).
 
 use super::block::{self, Work};
-use super::options::{on_columns, Factor};
+use super::options::{on_columns, Factor, WORTH_A_THREAD};
 use super::rank_update;
 use super::shape::{same, square, Diagonal, Side, Triangle, Triangular};
 use super::solve::{self, half};
@@ -31,8 +31,8 @@ impl Factor {
     /// diagonal are not read. Cost: n³/6 multiply-adds.
     ///
     /// # Errors
-    /// [`Error::Shape`] when the array is not square, [`Error::NotPositiveDefinite`] when a pivot is
-    /// not above zero.
+    /// [`Error::Shape`] when the array is not square, [`Error::NotPositiveDefinite`] when a pivot
+    /// is not above zero.
     pub fn cholesky<'a, T: Element>(
         &self,
         triangle: Triangle,
@@ -45,8 +45,8 @@ impl Factor {
     /// Factorises as [`Self::cholesky`] does, without a value to solve with.
     ///
     /// # Errors
-    /// [`Error::Shape`] when the array is not square, [`Error::NotPositiveDefinite`] when a pivot is
-    /// not above zero.
+    /// [`Error::Shape`] when the array is not square, [`Error::NotPositiveDefinite`] when a pivot
+    /// is not above zero.
     pub fn cholesky_in_place<T: Element>(
         &self,
         triangle: Triangle,
@@ -115,7 +115,7 @@ fn solve_below<T: Element>(
     let (size, b) = (l.rows(), b.transposed());
     let unit = block::block_size::<T>(options.kernel);
     let cost = size * size / 2 * b.cols();
-    if options.threads > 1 && cost >= 2 * super::options::WORTH_A_THREAD {
+    if options.threads > 1 && cost >= 2 * WORTH_A_THREAD {
         return on_columns(options.threads, cost, unit, b, |part, _| {
             solve::lower(&options.single(), l, Diagonal::Stored, part, &mut Work::new())
         });

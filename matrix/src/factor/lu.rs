@@ -2,10 +2,10 @@
 //!
 //! **The recursion** halves the columns: the left half is factorised with all its rows, its row
 //! exchanges and the solve with its triangle are applied to the right half, whose lower part is
-//! updated by one product and factorised in turn. Products have half the matrix's width for a depth,
-//! the best shape that there is, and no block size has to be chosen. Panels of a few columns are
-//! register kernels. Arrays with adjacent columns are factorised in place too, except for panels,
-//! which pass through scratch memory.
+//! updated by one product and factorised in turn. Products have half the matrix's width for a
+//! depth, the best shape that there is, and no block size has to be chosen. Panels of a few columns
+//! are register kernels. Arrays with adjacent columns are factorised in place too, except for
+//! panels, which pass through scratch memory.
 //!
 //! **Pivots** are LAPACK's: the first of the largest absolute values, `|re| + |im|` for complex
 //! numbers, `ipiv` counted from 0. A column without a nonzero entry is passed over, as LAPACK does.
@@ -13,9 +13,9 @@
 //! Source: Toledo 1997 (recursion); Golub and Van Loan 2013, section 3.4.
 
 use super::block::{self, Work, PANEL};
-use super::options::{on_columns, Factor};
+use super::options::{on_columns, Factor, WORTH_A_THREAD};
 use super::product::product;
-use super::shape::{same, square, Conjugation, Diagonal, Triangular};
+use super::shape::{same, square, Conjugation, Diagonal, Side, Triangular};
 use super::solve::{half, lower};
 use crate::buffer::Buffer;
 use crate::strided::{Strided, StridedMut};
@@ -31,9 +31,9 @@ pub struct Lu<'a, T: Element> {
 }
 
 impl Factor {
-    /// Factorises an m×n matrix in place: below the diagonal it then has `L`, whose diagonal of ones
-    /// is not stored, and on and above it `U`. A singular matrix is factorised as well. Cost: mn²
-    /// multiply-adds for m ≥ n, less n³/3.
+    /// Factorises an m×n matrix in place: below the diagonal it then has `L`, whose diagonal of
+    /// ones is not stored, and on and above it `U`. A singular matrix is factorised as well. Cost:
+    /// mn² multiply-adds for m ≥ n, less n³/3.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when scratch memory cannot be addressed.
@@ -73,16 +73,45 @@ impl Factor {
 
     /// Factorises an array whose rows or columns are adjacent; returns the first column without a
     /// pivot, or the number of columns.
-    fn lu_of_adjacent<T: Element>(
-        &self,
-        a: StridedMut<'_, T>,
-        pivots: &mut [usize],
-    ) -> Result<usize, Error> {
+    fn lu_of_adjacent<T: Element>(&self, a: StridedMut<'_, T>, pivots: &mut [usize]) -> Result<usize, Error> {
         let needs_copy = T::PARTS == 1 && a.strides().0 != 1;
         let scratch = if needs_copy { a.rows().next_multiple_of(16) * PANEL } else { 0 };
         let mut scratch = Buffer::<T>::scratch(scratch)?;
-        factorise(self, a, pivots, &mut Work::new(), &mut scratch)
+        match self.block {
+            None => factorise(self, a, pivots, &mut Work::new(), &mut scratch),
+            Some(columns) => by_blocks(self, columns, a, pivots, &mut scratch),
+        }
     }
+}
+
+/// Factorises blocks of columns from left to right. Returns the first column without a pivot, or
+/// the number of columns.
+fn by_blocks<T: Element>(
+    options: &Factor,
+    columns: usize,
+    mut a: StridedMut<'_, T>,
+    pivots: &mut [usize],
+    scratch: &mut [T],
+) -> Result<usize, Error> {
+    let (rows, cols) = (a.rows(), a.cols());
+    let mut singular = cols;
+    let mut work = Work::new();
+    for first in (0..pivots.len()).step_by(columns) {
+        let width = columns.min(pivots.len() - first);
+        let own = &mut pivots[first..first + width];
+        let (_, below) = a.reborrow().split_rows(first);
+        let (left, rest) = below.split_cols(first);
+        let (mut block, right) = rest.split_cols(width);
+        let found = factorise(options, block.reborrow(), own, &mut work, scratch)?;
+        if found < width {
+            singular = singular.min(first + found);
+        }
+        block::swap_rows(left, own);
+        apply_left(options, block.as_ref(), own, right, &mut work)?;
+        own.iter_mut().for_each(|pivot| *pivot += first);
+    }
+    debug_assert!(pivots.iter().all(|&pivot| pivot < rows));
+    Ok(singular)
 }
 
 /// Factorises all columns of `a`. Returns the first column without a pivot, or the number of
@@ -119,8 +148,8 @@ fn factorise<T: Element>(
     Ok(if singular < at { singular } else { (at + found).min(cols) })
 }
 
-/// Applies the factorised columns `left` to the columns right of them: row exchanges, the solve with
-/// their triangle, and the product below it.
+/// Applies the factorised columns `left` to the columns right of them: row exchanges, the solve
+/// with their triangle, and the product below it.
 fn apply_left<T: Element>(
     options: &Factor,
     left: Strided<'_, T>,
@@ -132,7 +161,7 @@ fn apply_left<T: Element>(
     let (triangle, below) = (left.part(0..at, 0..at), left.part(at..rows, 0..at));
     let minus = T::ZERO - T::ONE;
     let work_of_solve = at * at / 2 * right.cols();
-    if options.threads == 1 || work_of_solve + rows * right.cols() < super::options::WORTH_A_THREAD {
+    if options.threads == 1 || work_of_solve + rows * right.cols() < WORTH_A_THREAD {
         let mut right = right;
         block::swap_rows(right.reborrow(), pivots);
         let (mut upper, rest) = right.split_rows(at);
@@ -219,9 +248,9 @@ impl<T: Element> Lu<'_, T> {
     fn solve_with_transpose(&self, mut b: StridedMut<'_, T>, conjugation: Conjugation) -> Result<(), Error> {
         self.check(&b)?;
         let upper = Triangular { conjugation, ..Triangular::upper(self.factors).transposed() };
-        self.options.solve_triangular(super::Side::Left, T::ONE, upper, b.reborrow())?;
+        self.options.solve_triangular(Side::Left, T::ONE, upper, b.reborrow())?;
         let lower = Triangular { conjugation, ..Triangular::lower(self.factors).unit().transposed() };
-        self.options.solve_triangular(super::Side::Left, T::ONE, lower, b.reborrow())?;
+        self.options.solve_triangular(Side::Left, T::ONE, lower, b.reborrow())?;
         // The exchanges are undone in the opposite order.
         let (rows, cols) = (b.rows(), b.cols());
         for (j, &pivot) in self.pivots.iter().enumerate().rev() {
@@ -230,8 +259,8 @@ impl<T: Element> Lu<'_, T> {
         Ok(())
     }
 
-    /// The determinant: the product of the pivots, with the sign of the exchanges. It may overflow or
-    /// underflow; 0 if a pivot is zero.
+    /// The determinant: the product of the pivots, with the sign of the exchanges. It may overflow
+    /// or underflow; 0 if a pivot is zero.
     ///
     /// # Panics
     /// When the matrix is not square.

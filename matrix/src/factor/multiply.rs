@@ -6,13 +6,14 @@
 //! columns of the whole matrix are made in scratch memory and multiplied, one pass over the matrix
 //! for all columns of `B`.
 //!
-//! **Leaves out** the skipping of zeros: NaN and infinities of `B` may spread to all rows of a leaf.
+//! **Leaves out** the skipping of zeros: NaN and infinities of `B` may spread to all rows of a
+//! leaf.
 
-use super::block::{self, block_size};
+use super::block::{self, block_size, fill, map};
 use super::options::{on_columns, Factor};
-use super::product::product;
+use super::product::{narrow_product, product};
 use super::shape::{same, square, Conjugation, Diagonal, Side, Triangle, Triangular};
-use super::solve::{fill, half, map};
+use super::solve::half;
 use crate::buffer::Buffer;
 use crate::strided::{Strided, StridedMut};
 use crate::{Element, Error};
@@ -60,7 +61,7 @@ impl Factor {
         };
         let (cost, unit) = (size * size / 2 * b.cols(), block_size::<T>(self.kernel));
         on_columns(self.threads, cost, unit, b.reborrow(), |part, _| {
-            let mut scratch = Buffer::<T>::scratch(LEAF * STRIP)?;
+            let mut scratch = Buffer::<T>::scratch(LEAF * (NEAR + 2 * STRIP))?;
             multiply_lower(&self.single(), l, a.diagonal, part, &mut scratch)
         })?;
         if is_conjugated {
@@ -72,8 +73,8 @@ impl Factor {
         Ok(())
     }
 
-    /// `C ← α·A·B + β·C` ([`Side::Left`]) or `C ← α·B·A + β·C` with a symmetric matrix `A`, of which
-    /// one triangle is read. Cost: that of the product, and one copy of `A`.
+    /// `C ← α·A·B + β·C` ([`Side::Left`]) or `C ← α·B·A + β·C` with a symmetric matrix `A`, of
+    /// which one triangle is read. Cost: that of the product, and one copy of `A`.
     ///
     /// # Errors
     /// [`Error::Shape`] when shapes do not fit.
@@ -91,9 +92,9 @@ impl Factor {
         self.multiply_whole(side, (triangle, Conjugation::None), alpha, a, b, beta, c)
     }
 
-    /// `C ← α·A·B + β·C` ([`Side::Left`]) or `C ← α·B·A + β·C` with a Hermitian matrix `A`, of which
-    /// one triangle is read, without imaginary parts on its diagonal. Cost: that of the product, and
-    /// one copy of `A`.
+    /// `C ← α·A·B + β·C` ([`Side::Left`]) or `C ← α·B·A + β·C` with a Hermitian matrix `A`, of
+    /// which one triangle is read, without imaginary parts on its diagonal. Cost: that of the
+    /// product, and one copy of `A`.
     ///
     /// # Errors
     /// [`Error::Shape`] when shapes do not fit.
@@ -175,56 +176,66 @@ fn multiply_lower<T: Element>(
     scratch: &mut [T],
 ) -> Result<(), Error> {
     let size = b.rows();
-    if size <= LEAF {
-        return leaf(options, l, diagonal, b, scratch);
+    if size > NEAR {
+        let at = half(size, NEAR);
+        let (mut upper, mut rest) = b.reborrow().split_rows(at);
+        multiply_lower(options, l.part(at..size, at..size), diagonal, rest.reborrow(), scratch)?;
+        product(&options.gemm, T::ONE, l.part(at..size, 0..at), upper.as_ref(), T::ONE, rest)?;
+        return multiply_lower(options, l.part(0..at, 0..at), diagonal, upper.reborrow(), scratch);
     }
-    if size <= NEAR && b.cols() > STRIP {
-        let mut others = b;
-        while others.cols() > 0 {
-            let at = STRIP.min(others.cols());
-            let (part, rest) = others.split_cols(at);
-            others = rest;
-            multiply_lower(options, l, diagonal, part, scratch)?;
-        }
-        return Ok(());
+    let (squares, copy) = scratch.split_at_mut(NEAR * LEAF);
+    make_squares(l, diagonal, squares);
+    // A strip of columns is in the first-level cache while all blocks of rows are multiplied.
+    let strip = if b.strides().0.abs() == 1 { STRIP } else { 2 * STRIP };
+    let mut others = b;
+    while others.cols() > 0 {
+        let at = strip.min(others.cols());
+        let (part, rest) = others.split_cols(at);
+        others = rest;
+        multiply_strip(options, l, squares, part, copy)?;
     }
-    let at = half(size, LEAF);
-    let (mut upper, mut rest) = b.reborrow().split_rows(at);
-    multiply_lower(options, l.part(at..size, at..size), diagonal, rest.reborrow(), scratch)?;
-    product(&options.gemm, T::ONE, l.part(at..size, 0..at), upper.as_ref(), T::ONE, rest)?;
-    multiply_lower(options, l.part(0..at, 0..at), diagonal, upper.reborrow(), scratch)
+    Ok(())
 }
 
-/// `B ← L·B` with a triangle of at most [`LEAF`] rows, as a square.
-fn leaf<T: Element>(
-    options: &Factor,
-    l: Strided<'_, T>,
-    diagonal: Diagonal,
-    b: StridedMut<'_, T>,
-    scratch: &mut [T],
-) -> Result<(), Error> {
-    let (size, cols) = (b.rows(), b.cols());
-    if size == 0 || cols == 0 {
-        return Ok(());
-    }
-    let mut entries = [T::ZERO; LEAF * LEAF];
-    for j in 0..size {
-        for i in j..size {
-            let is_one = i == j && diagonal == Diagonal::Unit;
-            entries[i + j * size] = if is_one { T::ONE } else { l.get(i, j) };
+/// Fills the triangles on the diagonal of `l` up to squares of [`LEAF`] rows, one after the other.
+fn make_squares<T: Element>(l: Strided<'_, T>, diagonal: Diagonal, squares: &mut [T]) {
+    let size = l.rows();
+    for (first, square) in (0..size).step_by(LEAF).zip(squares.chunks_exact_mut(LEAF * LEAF)) {
+        let rows = LEAF.min(size - first);
+        for j in 0..rows {
+            let column = &mut square[j * LEAF..][..rows];
+            column[..j].fill(T::ZERO);
+            for i in j..rows {
+                let is_one = i == j && diagonal == Diagonal::Unit;
+                column[i] = if is_one { T::ONE } else { l.get(first + i, first + j) };
+            }
         }
     }
-    let square = Strided::col_major(&entries, size, size)?;
-    let mut b = b;
-    for first in (0..cols).step_by(STRIP) {
-        let last = cols.min(first + STRIP);
-        let mut part = b.reborrow().part(0..size, first..last);
-        let mut copy = match part.strides().1 == 1 && part.strides().0 != 1 {
-            true => StridedMut::row_major(&mut scratch[..], size, last - first)?,
-            false => StridedMut::col_major(&mut scratch[..], size, last - first)?,
+}
+
+/// `B ← L·B` for a few columns of `B`: the last rows first, each block by its square and by what
+/// lies left of that.
+fn multiply_strip<T: Element>(
+    options: &Factor,
+    l: Strided<'_, T>,
+    squares: &[T],
+    mut b: StridedMut<'_, T>,
+    copy: &mut [T],
+) -> Result<(), Error> {
+    let (size, cols, gemm) = (b.rows(), b.cols(), &options.gemm);
+    for first in (0..size).step_by(LEAF).rev() {
+        let last = size.min(first + LEAF);
+        let (above, rows) = b.reborrow().part(0..last, 0..cols).split_rows(first);
+        let mut rows = rows;
+        let mut copy = match rows.strides().1 == 1 && rows.strides().0 != 1 {
+            true => StridedMut::row_major(&mut copy[..], last - first, cols)?,
+            false => StridedMut::col_major(&mut copy[..], last - first, cols)?,
         };
-        block::copy(part.as_ref(), copy.reborrow());
-        product(&options.gemm, T::ONE, square, copy.as_ref(), T::ZERO, part.reborrow())?;
+        block::copy(rows.as_ref(), copy.reborrow());
+        let square = &squares[first * LEAF..][..LEAF * LEAF];
+        let square = Strided::new(square, last - first, last - first, 1, LEAF as isize)?;
+        product(gemm, T::ONE, square, copy.as_ref(), T::ZERO, rows.reborrow())?;
+        narrow_product(gemm, T::ONE, l.part(first..last, 0..first), above.as_ref(), T::ONE, rows)?;
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ pub struct Factor {
     pub(super) gemm: Gemm,
     pub(super) kernel: &'static Kernel,
     pub(super) threads: usize,
+    pub(super) block: Option<usize>,
 }
 
 impl Default for Factor {
@@ -34,7 +35,7 @@ impl Default for Factor {
 impl Factor {
     /// One thread and the best kernel.
     pub fn new() -> Factor {
-        Factor { gemm: Gemm::new(), kernel: Kernel::best(), threads: 1 }
+        Factor { gemm: Gemm::new(), kernel: Kernel::best(), threads: 1, block: None }
     }
 
     /// Allows up to `threads` threads; 0 counts as 1. Results do not depend on the number.
@@ -47,6 +48,14 @@ impl Factor {
     #[must_use]
     pub fn kernel(self, kernel: &'static Kernel) -> Factor {
         Factor { gemm: self.gemm.kernel(kernel), kernel, ..self }
+    }
+
+    /// Sets the columns of a block. [`Factor::lu`] then factorises that many columns at a time in
+    /// place of half of them, and the blocks of reflectors of [`Factor::qr`] have this width. 0
+    /// counts as 1.
+    #[must_use]
+    pub fn block(self, columns: usize) -> Factor {
+        Factor { block: Some(columns.max(1)), ..self }
     }
 
     /// These options for one thread.

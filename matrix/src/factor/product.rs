@@ -2,8 +2,8 @@
 //!
 //! **The problem.** The parts have shapes that a product seldom has: a few columns, thousands of
 //! rows, and a depth of eight. Packing them takes as long as multiplying them. **The idea.** Small
-//! products are computed by direct kernels on the arrays, so a long part is cut into pieces that are
-//! small. Arrays whose rows or columns are reversed, which upper triangles are, are turned back
+//! products are computed by direct kernels on the arrays, so a long part is cut into pieces that
+//! are small. Arrays whose rows or columns are reversed, which upper triangles are, are turned back
 //! before they are multiplied: the order of the sum changes, and nothing else.
 
 use crate::gemm::Gemm;
@@ -17,6 +17,9 @@ const SHALLOW: usize = 32;
 const PIECE_ROWS: usize = 96;
 /// See [`PIECE_ROWS`].
 const PIECE_COLS: usize = 32;
+/// Columns that are further apart lie in pages of their own; direct kernels take [`SHALLOW`] of
+/// them.
+const FAR_BYTES: usize = 4096;
 /// Products that are wider than this are packed however shallow they are.
 const WIDE: usize = 128;
 
@@ -51,6 +54,32 @@ pub(super) fn product<T: Element>(
         return pieces(gemm, alpha, a, b, beta, c);
     }
     gemm.multiply_strided(alpha, a, b, beta, c)
+}
+
+/// `C ← α·A·B + β·C` for a few columns or rows of `C` and a depth of at most [`WIDE`]. If columns
+/// lie in pages of their own, it takes [`SHALLOW`] steps of the sum at a time, so that direct
+/// kernels can be used. That rounds `C` more often, so the choice depends on the strides and the
+/// depth alone, and not on a thread's share of the columns.
+pub(super) fn narrow_product<T: Element>(
+    gemm: &Gemm,
+    alpha: T,
+    a: Strided<'_, T>,
+    b: Strided<'_, T>,
+    beta: T,
+    mut c: StridedMut<'_, T>,
+) -> Result<(), Error> {
+    let (rows, cols, depth) = (c.rows(), c.cols(), a.cols());
+    let is_far =
+        |(row, col): (isize, isize)| row.unsigned_abs().max(col.unsigned_abs()) * size_of::<T>() >= FAR_BYTES;
+    if T::PARTS > 1 || depth <= SHALLOW || !(is_far(a.strides()) || is_far(b.strides())) {
+        return product(gemm, alpha, a, b, beta, c);
+    }
+    for first in (0..depth).step_by(SHALLOW) {
+        let last = depth.min(first + SHALLOW);
+        let (left, right) = (a.part(0..rows, first..last), b.part(first..last, 0..cols));
+        product(gemm, alpha, left, right, if first == 0 { beta } else { T::ONE }, c.reborrow())?;
+    }
+    Ok(())
 }
 
 /// Computes a long, shallow product piece by piece.

@@ -1,18 +1,18 @@
 //! QR by Householder reflections: `A = Q·R` in place, with `Q = H₁·H₂⋯` kept as its reflectors.
 //!
 //! **The compact form.** The product of reflectors is `I − V·T·Vᴴ` with a small triangle `T`, so
-//! that a block of them is applied by products: `C ← C − V·(Tᴴ·(Vᴴ·C))`. **The recursion** halves the
-//! columns of a block: the left half is factorised, applied to the right half, which is factorised in
-//! turn, and the two triangles are joined: `Tᴴ₂₁ = −Tᴴ₂₂·(V₂ᴴ·V₁)·Tᴴ₁₁`. Blocks of [`block_columns`]
-//! are applied to all columns right of them.
+//! that a block of them is applied by products: `C ← C − V·(Tᴴ·(Vᴴ·C))`. **The recursion** halves
+//! the columns of a block: the left half is factorised, applied to the right half, which is
+//! factorised in turn, and the two triangles are joined: `Tᴴ₂₁ = −Tᴴ₂₂·(V₂ᴴ·V₁)·Tᴴ₁₁`. Blocks of
+//! [`block_columns`] are applied to all columns right of them.
 //!
-//! **Why copies.** `V` shares its array with `R`. A copy with zeros and ones in the place of `R`, and
-//! its conjugate transpose, make every step a plain product whose left operand has adjacent rows.
-//! They are as large as one block of columns.
+//! **Why copies.** `V` shares its array with `R`. A copy with zeros and ones in the place of `R`,
+//! and its conjugate transpose, make every step a plain product whose left operand has adjacent
+//! rows. They are as large as one block of columns.
 //!
-//! **Leaves out** pivoting of columns: a rank-deficient matrix has a small or zero diagonal entry in
-//! `R`. Source: Schreiber and Van Loan 1989 (compact form); Elmroth and Gustavson 2000 (recursion);
-//! Golub and Van Loan 2013, section 5.2.
+//! **Leaves out** pivoting of columns: a rank-deficient matrix has a small or zero diagonal entry
+//! in `R`. Source: Schreiber and Van Loan 1989 (compact form); Elmroth and Gustavson 2000
+//! (recursion); Golub and Van Loan 2013, section 5.2.
 
 use super::block::{self, PANEL};
 use super::options::Factor;
@@ -32,9 +32,12 @@ pub struct Qr<'a, T: Element> {
     taus: Vec<T>,
 }
 
-/// The columns of a block of reflectors of an m×n matrix. Wide blocks make products deeper, and cost
-/// more in their own columns; `docs/matrix.md` has a sweep.
-fn block_columns(rows: usize, cols: usize) -> usize {
+/// The columns of a block of reflectors of an m×n matrix. Wide blocks make products deeper, and
+/// cost more in their own columns; `docs/matrix.md` has a sweep.
+fn block_columns(options: &Factor, rows: usize, cols: usize) -> usize {
+    if let Some(columns) = options.block {
+        return columns;
+    }
     match rows.min(cols) {
         0..=48 => 16,
         49..=768 => 32,
@@ -91,7 +94,7 @@ impl<'a, T: Element> Reflectors<'a, T> {
         let (left_v, right_v) = self.v.split_cols(at);
         let (upper, lower) = self.adjoint.split_rows(at);
         let [left_t, mut above, joint, right_t] = self.t.quarters(at, at);
-        super::solve::fill(&mut above, T::ZERO);
+        block::fill(&mut above, T::ZERO);
         let left = Reflectors { v: left_v, adjoint: upper, t: left_t };
         (left, Reflectors { v: right_v, adjoint: lower, t: right_t }, joint)
     }
@@ -104,9 +107,9 @@ impl<'a, T: Element> Reflectors<'a, T> {
     /// The reflectors from row `at` on, of which those above are set to zero.
     fn below(self, at: usize) -> Reflectors<'a, T> {
         let (mut above, v) = self.v.split_rows(at);
-        super::solve::fill(&mut above, T::ZERO);
+        block::fill(&mut above, T::ZERO);
         let (mut left, adjoint) = self.adjoint.split_cols(at);
-        super::solve::fill(&mut left, T::ZERO);
+        block::fill(&mut left, T::ZERO);
         Reflectors { v, adjoint, t: self.t }
     }
 
@@ -132,9 +135,9 @@ impl<'a, T: Element> Reflectors<'a, T> {
 }
 
 impl Factor {
-    /// Factorises an m×n matrix in place: on and above the diagonal it then has `R`, and below it the
-    /// reflectors of `Q`, whose first entries, which are 1, are not stored. Cost: mn² multiply-adds
-    /// for m ≥ n, less n³/3.
+    /// Factorises an m×n matrix in place: on and above the diagonal it then has `R`, and below it
+    /// the reflectors of `Q`, whose first entries, which are 1, are not stored. Cost: mn²
+    /// multiply-adds for m ≥ n, less n³/3.
     ///
     /// # Errors
     /// [`Error::TooLarge`] when scratch memory cannot be addressed.
@@ -144,12 +147,12 @@ impl Factor {
         Ok(Qr { options: *self, factors: a.into_shared(), taus })
     }
 
-    /// Factorises a matrix in place, as [`Self::qr`] does, into factors τ of the caller's: reflector
-    /// `j` is `I − τ·v·vᴴ`.
+    /// Factorises a matrix in place, as [`Self::qr`] does, into factors τ of the caller's:
+    /// reflector `j` is `I − τ·v·vᴴ`.
     ///
     /// # Errors
-    /// [`Error::Shape`] when the number of factors is not the smaller side, [`Error::TooLarge`] when
-    /// scratch memory cannot be addressed.
+    /// [`Error::Shape`] when the number of factors is not the smaller side, [`Error::TooLarge`]
+    /// when scratch memory cannot be addressed.
     pub fn qr_with<T: Element>(&self, mut a: StridedMut<'_, T>, taus: &mut [T]) -> Result<(), Error> {
         let (rows, cols) = (a.rows(), a.cols());
         let steps = rows.min(cols);
@@ -157,7 +160,7 @@ impl Factor {
         if steps == 0 {
             return Ok(());
         }
-        let width = block_columns(rows, cols).min(steps);
+        let width = block_columns(self, rows, cols).min(steps);
         let mut memory = Memory::new(rows, width, cols)?;
         for first in (0..steps).step_by(width) {
             let last = steps.min(first + width);
@@ -253,8 +256,8 @@ impl<'a, T: Element> Qr<'a, T> {
         self.apply(Form::Q, b)
     }
 
-    /// `B ← Qᴴ·B` with the square `Q` of m rows; for real types `Qᵀ·B`. Cost: 2mnk multiply-adds for
-    /// k columns of `B`.
+    /// `B ← Qᴴ·B` with the square `Q` of m rows; for real types `Qᵀ·B`. Cost: 2mnk multiply-adds
+    /// for k columns of `B`.
     ///
     /// # Errors
     /// [`Error::Shape`] when `B` has not as many rows as the matrix.
@@ -262,8 +265,8 @@ impl<'a, T: Element> Qr<'a, T> {
         self.apply(Form::Adjoint, b)
     }
 
-    /// The least-squares solution of `A·X ≈ B` for m ≥ n, in the first n rows of `B`. The other rows
-    /// become `Qᴴ·B` there, whose norm is that of the residual.
+    /// The least-squares solution of `A·X ≈ B` for m ≥ n, in the first n rows of `B`. The other
+    /// rows become `Qᴴ·B` there, whose norm is that of the residual.
     ///
     /// # Errors
     /// [`Error::Shape`] when the matrix has fewer rows than columns or shapes differ,
@@ -288,9 +291,10 @@ impl<'a, T: Element> Qr<'a, T> {
         if steps == 0 || b.cols() == 0 {
             return Ok(());
         }
-        let width = block_columns(rows, steps).min(steps);
+        let width = block_columns(&self.options, rows, steps).min(steps);
         let mut memory = Memory::new(rows, width, b.cols())?;
-        let mut blocks: Vec<_> = (0..steps).step_by(width).map(|first| first..steps.min(first + width)).collect();
+        let mut blocks: Vec<_> =
+            (0..steps).step_by(width).map(|first| first..steps.min(first + width)).collect();
         if form == Form::Q {
             blocks.reverse();
         }

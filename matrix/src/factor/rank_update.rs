@@ -1,14 +1,16 @@
 //! Symmetric and Hermitian rank-k updates: one triangle of `C ← α·A·Aᵀ + β·C`.
 //!
-//! **The recursion** halves `C`: the rectangle beside the two halves of its diagonal is one product,
-//! so the larger part of the work is products of half the matrix's size. Blocks on the diagonal that
-//! are small are computed whole, in scratch memory, and their triangle is added to `C`.
+//! **The recursion** halves `C`: the rectangle beside the two halves of its diagonal is one
+//! product, so the larger part of the work is products of half the matrix's size. Blocks on the
+//! diagonal that are small are computed whole, in scratch memory, and their triangle is added to
+//! `C`.
 //!
-//! **Leaves out** the other triangle, which is not touched. Source: Golub and Van Loan 2013, section
-//! 1.3 (products that are symmetric); Elmroth et al. 2004 (recursion).
+//! **Leaves out** the other triangle, which is not touched. Source: Golub and Van Loan 2013,
+//! section 1.3 (products that are symmetric); Elmroth et al. 2004 (recursion).
 
+use super::block;
 use super::options::Factor;
-use super::product::product;
+use super::product::{narrow_product, product};
 use super::shape::{same, square, Conjugation, Triangle};
 use super::solve::half;
 use crate::buffer::Buffer;
@@ -18,7 +20,7 @@ use crate::{Element, Error};
 /// The largest block on the diagonal that is computed whole.
 const LEAF: usize = 16;
 /// Larger results are computed by one product of which only a triangle is written.
-const RECURSION: usize = 96;
+const RECURSION: usize = 192;
 
 impl Factor {
     /// One triangle of `C ← α·A·Aᵀ + β·C`, for `A` of n×k. Pass `a.transposed()` for `Aᵀ·A`. Cost:
@@ -105,7 +107,8 @@ pub(super) fn lower<T: Element>(
     let (above, below) = (a.part(0..at, 0..depth), a.part(at..size, 0..depth));
     let (left, right) = (b.part(0..depth, 0..at), b.part(0..depth, at..size));
     lower(options, (alpha, above, left, beta), upper_left)?;
-    product(&options.gemm, alpha, below, left, beta, beside)?;
+    let multiply = if size <= RECURSION && depth <= RECURSION { narrow_product } else { product };
+    multiply(&options.gemm, alpha, below, left, beta, beside)?;
     lower(options, (alpha, below, right, beta), lower_right)
 }
 
@@ -113,7 +116,7 @@ pub(super) fn lower<T: Element>(
 fn leaf<T: Element>(
     options: &Factor,
     (alpha, a, b, beta): (T, Strided<'_, T>, Strided<'_, T>, T),
-    mut c: StridedMut<'_, T>,
+    c: StridedMut<'_, T>,
 ) -> Result<(), Error> {
     let size = c.rows();
     if size == 0 {
@@ -121,18 +124,10 @@ fn leaf<T: Element>(
     }
     let mut whole = [T::ZERO; LEAF * LEAF];
     let by_rows = c.strides().1 == 1 && c.strides().0 != 1;
-    let strides = if by_rows { (LEAF as isize, 1) } else { (1, LEAF as isize) };
-    let view = StridedMut::new(&mut whole, size, size, strides.0, strides.1)?;
-    product(&options.gemm, alpha, a, b, T::ZERO, view)?;
-    let (row, col) = c.strides();
-    let start = c.raw().0;
-    for j in 0..size {
-        for i in j..size {
-            let product = whole[i * strides.0 as usize + j * strides.1 as usize];
-            let at = start.wrapping_offset(i as isize * row + j as isize * col);
-            // SAFETY: an entry of the view. It is not read if β is 0.
-            unsafe { *at = if beta == T::ZERO { product } else { product + beta * *at } };
-        }
-    }
+    let (row, col) = if by_rows { (LEAF as isize, 1) } else { (1, LEAF as isize) };
+    let view = StridedMut::new(&mut whole, size, size, row, col)?;
+    narrow_product(&options.gemm, alpha, a, b, T::ZERO, view)?;
+    let square = Strided::new(&whole, size, size, row, col)?;
+    block::merge(options.kernel, square, beta, c);
     Ok(())
 }

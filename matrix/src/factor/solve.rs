@@ -4,14 +4,15 @@
 //! columns turns an upper triangle into a lower one, so every system is `L·X = B` with a lower
 //! triangle. **The recursion** halves `L`: the upper half is solved, its product is subtracted from
 //! the lower half of `B`, and that is solved. Nearly all work is in products. Triangles of up to
-//! [`NEAR`] rows take `B` a few columns at a time, so that everything stays in the first-level cache.
+//! [`NEAR`] rows take `B` a few columns at a time, so that everything stays in the first-level
+//! cache.
 //!
 //! **Leaves out** the inversion of diagonal blocks, which is faster and less accurate.
 //! Source: Golub and Van Loan 2013, section 3.1; Elmroth et al. 2004 (recursion).
 
-use super::block::{self, Work};
+use super::block::{self, fill, map, Work};
 use super::options::{on_columns, Factor};
-use super::product::product;
+use super::product::{narrow_product, product};
 use super::shape::{same, Conjugation, Diagonal, Side, Triangle, Triangular};
 use crate::buffer::Buffer;
 use crate::strided::{Strided, StridedMut};
@@ -23,8 +24,8 @@ const NEAR: usize = 128;
 const STRIP: usize = 32;
 
 impl Factor {
-    /// `B ← α·A⁻¹·B` ([`Side::Left`]) or `B ← α·B·A⁻¹`. If α = 0, `B` becomes 0 and `A` is not read.
-    /// Cost: n²·k multiply-adds for n rows of `A` and k right-hand sides.
+    /// `B ← α·A⁻¹·B` ([`Side::Left`]) or `B ← α·B·A⁻¹`. If α = 0, `B` becomes 0 and `A` is not
+    /// read. Cost: n²·k multiply-adds for n rows of `A` and k right-hand sides.
     ///
     /// # Errors
     /// [`Error::Shape`] when shapes do not fit, [`Error::Singular`] when the diagonal has a zero.
@@ -123,7 +124,10 @@ pub(super) fn lower<T: Element>(
     if size <= NEAR && cols > strip {
         let mut rest = b;
         while rest.cols() > 0 {
-            let (part, others) = { let at = strip.min(rest.cols()); rest.split_cols(at) };
+            let (part, others) = {
+                let at = strip.min(rest.cols());
+                rest.split_cols(at)
+            };
             rest = others;
             lower(options, l, diagonal, part, work)?;
         }
@@ -133,24 +137,7 @@ pub(super) fn lower<T: Element>(
     let (mut upper, mut rest) = b.reborrow().split_rows(at);
     lower(options, l.part(0..at, 0..at), diagonal, upper.reborrow(), work)?;
     let left = l.part(at..size, 0..at);
-    product(&options.gemm, T::ZERO - T::ONE, left, upper.as_ref(), T::ONE, rest.reborrow())?;
+    let multiply = if size <= NEAR { narrow_product } else { product };
+    multiply(&options.gemm, T::ZERO - T::ONE, left, upper.as_ref(), T::ONE, rest.reborrow())?;
     lower(options, l.part(at..size, at..size), diagonal, rest, work)
-}
-
-/// Replaces every entry.
-pub(super) fn map<T: Element>(view: &mut StridedMut<'_, T>, change: impl Fn(T) -> T) {
-    for j in 0..view.cols() {
-        for i in 0..view.rows() {
-            view.set(i, j, change(view.get(i, j)));
-        }
-    }
-}
-
-/// Sets every entry.
-pub(super) fn fill<T: Element>(view: &mut StridedMut<'_, T>, value: T) {
-    for j in 0..view.cols() {
-        for i in 0..view.rows() {
-            view.set(i, j, value);
-        }
-    }
 }

@@ -1,13 +1,13 @@
 //! Products of which only one triangle is wanted, for symmetric results.
 //!
 //! **What.** A block of `C` computes the tiles that hold wanted entries. Tiles that the diagonal
-//! crosses are computed whole and written in part. **Cost.** About half of the product's. Source: the
-//! BLAS extension `gemmt`.
+//! crosses are computed whole and written in part. **Cost.** About half of the product's. Source:
+//! the BLAS extension `gemmt`.
 
 use std::ops::Range;
 
-/// The wanted entries of a block of `C`. The number is the row minus the column of the block's first
-/// entry in the whole of `C`.
+/// The wanted entries of a block of `C`. The number is the row minus the column of the block's
+/// first entry in the whole of `C`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clip {
     /// All entries.
@@ -50,9 +50,14 @@ impl Clip {
         }
     }
 
-    /// The columns of some rows whose entries are all wanted, and those that have wanted entries and
-    /// others; both begin at multiples of `group`, and those that are left out have none.
-    pub(super) fn columns(self, rows: Range<usize>, cols: usize, group: usize) -> (Range<usize>, Range<usize>) {
+    /// The columns of some rows whose entries are all wanted, and those that have wanted entries
+    /// and others; both begin at multiples of `group`, and those that are left out have none.
+    pub(super) fn columns(
+        self,
+        rows: Range<usize>,
+        cols: usize,
+        group: usize,
+    ) -> (Range<usize>, Range<usize>) {
         let inside = |col: isize| col.clamp(0, cols as isize) as usize;
         let down = |col: usize| col / group * group;
         let (first, last) = (rows.start as isize, rows.end as isize - 1);
@@ -82,8 +87,8 @@ impl Clip {
     }
 }
 
-/// `len` rows cut into at most `parts` ranges with about as many wanted entries each, at multiples of
-/// `unit`.
+/// `len` rows cut into at most `parts` ranges with about as many wanted entries each, at multiples
+/// of `unit`.
 pub(super) fn cut(clip: Clip, len: usize, parts: usize, unit: usize) -> Vec<Range<usize>> {
     let units = len.div_ceil(unit);
     let parts = parts.min(units).max(1);

@@ -294,7 +294,8 @@ impl<T: Element> Job<T> {
                 _ => Edge::Padded,
             };
             let clip = self.clip.at(row, first_col);
-            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach, clip }.run();
+            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach, clip }
+                .run();
         }
     }
 }

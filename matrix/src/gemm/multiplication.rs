@@ -179,8 +179,8 @@ impl Gemm {
         direct::Plan::new(<T::Real as Real>::kernel(self.kernel), shape, factors, strides)
     }
 
-    /// The lower triangle of `C ← α·A·B + β·C` for a square `C`, with its diagonal. No number of the
-    /// shape may be zero, nor α. The other triangle keeps its entries.
+    /// The lower triangle of `C ← α·A·B + β·C` for a square `C`, with its diagonal. No number of
+    /// the shape may be zero, nor α. The other triangle keeps its entries.
     ///
     /// # Errors
     /// [`Error::Shape`] when shapes do not fit.

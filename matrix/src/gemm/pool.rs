@@ -12,6 +12,7 @@
 //!   mailbox.index, then mailbox.call  --->   takes the call out of its mailbox
 //!   if mailbox.asleep: unpark                runs its part
 //!   runs part 0                              lowers call.left, and never looks at the call again
+//!   runs parts that no worker took
 //!   spins until call.left is 0        <---
 //! ```
 //!
@@ -31,8 +32,11 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// How long a worker watches for work before it sleeps.
-const WATCH: Duration = Duration::from_micros(200);
+/// How long a worker watches for work before it sleeps. Between two products of a factorisation lie
+/// panels that take up to a millisecond, and waking a worker on a virtual machine can take longer.
+const WATCH: Duration = Duration::from_millis(4);
+/// After this time a watching worker lets others run in between.
+const EAGER: Duration = Duration::from_micros(200);
 
 /// A call. It lives on the caller's stack until every worker has finished with it.
 struct Call<'a> {
@@ -112,12 +116,19 @@ fn call(workers: &[Worker], function: &(dyn Fn(usize) + Sync)) {
     // The first part belongs to the caller. Its panic must wait until the others have left the
     // frame.
     let own = catch_unwind(AssertUnwindSafe(|| function(0)));
+    // A worker that has no processor has not taken its call. Its part is done here rather than
+    // waited for: nobody else can take a call that was swapped out.
+    for (worker, index) in workers.iter().zip(1..) {
+        if !worker.mailbox.call.swap(std::ptr::null_mut(), Ordering::AcqRel).is_null() {
+            call.run(index);
+        }
+    }
     let mut rounds = 0u32;
     while call.left.load(Ordering::Acquire) > 0 {
         rounds = rounds.saturating_add(1);
         // Parts are equal, so the wait is short: spin first, then let others run.
         match rounds {
-            0..20_000 => std::hint::spin_loop(),
+            0..2_000 => std::hint::spin_loop(),
             _ => std::thread::yield_now(),
         }
     }
@@ -135,10 +146,17 @@ fn work(mailbox: &Mailbox) {
         // `left` last.
         let call = unsafe { &*call };
         let index = mailbox.index.load(Ordering::Relaxed);
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (call.function)(index))) {
-            call.panic.lock().unwrap_or_else(|broken| broken.into_inner()).get_or_insert(panic);
+        call.run(index);
+    }
+}
+
+impl Call<'_> {
+    /// Runs a part, keeps its panic, and lowers `left`, after which the call may be gone.
+    fn run(&self, index: usize) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.function)(index))) {
+            self.panic.lock().unwrap_or_else(|broken| broken.into_inner()).get_or_insert(panic);
         }
-        call.left.fetch_sub(1, Ordering::Release);
+        self.left.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -154,7 +172,11 @@ fn next(mailbox: &Mailbox) -> *const Call<'static> {
             }
             std::hint::spin_loop();
         }
-        if start.elapsed() > WATCH {
+        let watched = start.elapsed();
+        if watched > EAGER {
+            std::thread::yield_now();
+        }
+        if watched > WATCH {
             // Sets the flag, then looks once more: a call that was stored before that is found
             // here, and a caller that stores one later sees the flag.
             mailbox.asleep.store(true, Ordering::SeqCst);

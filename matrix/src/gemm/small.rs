@@ -77,7 +77,9 @@ pub(super) fn run<T: Element>(
     let (reach, b_edge, clip) = (Reach::Near, Edge::Padded, Clip::None);
     // SAFETY: the operands are as large as their parts say and are borrowed here, `C` mutably; a
     // matrix has a kernel only if the processor has its features.
-    unsafe { BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach, clip }.run() };
+    unsafe {
+        BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach, clip }.run()
+    };
     true
 }
 

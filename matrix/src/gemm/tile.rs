@@ -128,8 +128,7 @@ impl<T: Element> BlockProduct<'_, T> {
         let panels = (self.rows + self.panel - 1) >> self.panel.trailing_zeros();
         let (tall, direct) = (self.kernel.tall, self.is_direct());
         // A single last column gets kernels of its own, which take more panels at once.
-        let lone =
-            direct && !tall.is_empty() && self.cols % self.group() == 1 && self.clip == Clip::None;
+        let lone = direct && !tall.is_empty() && self.cols % self.group() == 1 && self.clip == Clip::None;
         let most = self.kernel.run.len();
         // SAFETY: the caller's promise; panels and columns are among those of the block.
         unsafe {

@@ -5,7 +5,7 @@
 //! **Cost.** 12 FMA and 7 loads per step of `k`: 6 cycles on two FMA ports.
 
 use super::direct_avx2;
-use super::factor;
+use super::factor::FactorSet;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::MicrokernelArguments;
 use std::arch::x86_64::*;
@@ -13,13 +13,13 @@ use std::arch::x86_64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "avx2",
     is_available: || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+    factor: FactorSet::Avx2,
     f32: RealKernel {
         panel: 8,
         columns: 4,
         run: table!(tile_f32),
         tall: &[],
         direct: direct_avx2::single::KERNELS,
-        factor: factor::AVX2_F32,
     },
     f64: RealKernel {
         panel: 4,
@@ -27,7 +27,6 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: table!(tile_f64),
         tall: &[],
         direct: direct_avx2::double::KERNELS,
-        factor: factor::AVX2_F64,
     },
 };
 

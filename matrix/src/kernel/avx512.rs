@@ -12,7 +12,7 @@
 //! per four steps.
 
 use super::direct_avx512;
-use super::factor;
+use super::factor::FactorSet;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::{MicroKernel, MicrokernelArguments, Reach};
 use std::arch::asm;
@@ -21,13 +21,13 @@ use std::arch::x86_64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "avx512",
     is_available: || is_x86_feature_detected!("avx512f"),
+    factor: FactorSet::Avx512,
     f32: RealKernel {
         panel: 16,
         columns: 8,
         run: &[single::ONE, single::TWO, single::THREE],
         tall: single::TALL,
         direct: direct_avx512::single::KERNELS,
-        factor: factor::AVX512_F32,
     },
     f64: RealKernel {
         panel: 8,
@@ -35,7 +35,6 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: &[double::ONE, double::TWO, double::THREE],
         tall: double::TALL,
         direct: direct_avx512::double::KERNELS,
-        factor: factor::AVX512_F64,
     },
 };
 

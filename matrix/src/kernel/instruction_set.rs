@@ -1,7 +1,7 @@
 //! The kernels of one instruction set, which are one member of the family of kernels.
 
 use super::direct::DirectKernels;
-use super::factor::FactorKernels;
+use super::factor::FactorSet;
 use super::microkernel::MicroKernel;
 
 /// The kernels of one instruction set for one real type.
@@ -19,8 +19,6 @@ pub struct RealKernel<T: 'static> {
     pub tall: &'static [MicroKernel<T>],
     /// Kernels for small products of plain arrays; it may be empty.
     pub direct: DirectKernels<T>,
-    /// Kernels for blocks of factorisations.
-    pub(crate) factor: FactorKernels<T>,
 }
 
 /// The kernels of one instruction set that this processor has: a `Kernel` is the proof that it can
@@ -42,6 +40,9 @@ pub struct Kernel {
     pub(super) name: &'static str,
     /// Whether this processor's feature bits allow these kernels.
     pub(super) is_available: fn() -> bool,
+    /// Its kernels for blocks of factorisations. They are not part of this table, so that programs
+    /// that only multiply do not hold them.
+    pub(crate) factor: FactorSet,
     pub(crate) f32: RealKernel<f32>,
     pub(crate) f64: RealKernel<f64>,
 }

@@ -4,7 +4,7 @@
 //! and 8 loads per step of `k`. It compiles for this target, but was never run, because no such
 //! machine was available.
 
-use super::factor;
+use super::factor::FactorSet;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::MicrokernelArguments;
 use std::arch::aarch64::*;
@@ -12,8 +12,9 @@ use std::arch::aarch64::*;
 pub(super) const KERNEL: Kernel = Kernel {
     name: "neon",
     is_available: || std::arch::is_aarch64_feature_detected!("neon"),
-    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32), tall: &[], direct: &[], factor: factor::NEON_F32 },
-    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64), tall: &[], direct: &[], factor: factor::NEON_F64 },
+    factor: FactorSet::Neon,
+    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32), tall: &[], direct: &[] },
+    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64), tall: &[], direct: &[] },
 };
 
 macro_rules! tile {

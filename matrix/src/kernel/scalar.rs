@@ -4,20 +4,20 @@
 //! It follows the formula. It does not use `mul_add`, which is a library call if the processor
 //! lacks the instruction.
 
-use super::factor;
+use super::factor::FactorSet;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::MicrokernelArguments;
 
 pub(super) const KERNEL: Kernel = Kernel {
     name: "scalar",
     is_available: || true,
+    factor: FactorSet::Scalar,
     f32: RealKernel {
         panel: 4,
         columns: 4,
         run: &[&[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>, tile_f32::<4>]],
         tall: &[],
         direct: &[],
-        factor: factor::SCALAR_F32, 
     },
     f64: RealKernel {
         panel: 4,
@@ -25,7 +25,6 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: &[&[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>, tile_f64::<4>]],
         tall: &[],
         direct: &[],
-        factor: factor::SCALAR_F64,
     },
 };
 

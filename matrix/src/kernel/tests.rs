@@ -1,6 +1,6 @@
 //! Tests of the kernels as a family: its members, and one that is in no list.
 
-use super::factor;
+use super::factor::FactorSet;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::MicrokernelArguments;
 use super::{runnable, scalar};
@@ -60,13 +60,13 @@ const fn member<const WRONG: bool>(name: &'static str) -> Kernel {
     Kernel {
         name,
         is_available: || true,
+        factor: FactorSet::Scalar,
         f32: RealKernel {
             panel: 4,
             columns: 2,
             run: &[&[dummy_f32::<1, WRONG>, dummy_f32::<2, WRONG>]],
             tall: &[],
             direct: &[],
-            factor: factor::SCALAR_F32, 
         },
         f64: RealKernel {
             panel: 4,
@@ -74,7 +74,6 @@ const fn member<const WRONG: bool>(name: &'static str) -> Kernel {
             run: &[&[dummy_f64::<1, WRONG>, dummy_f64::<2, WRONG>]],
             tall: &[],
             direct: &[],
-            factor: factor::SCALAR_F64,
         },
     }
 }

@@ -1,7 +1,7 @@
 //! Times contestants in interleaved passes: medians, quartiles, shares of the peak that is sampled
 //! beside each run, and paired ratios.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A function to time; one call is one multiplication.
 pub type Run = Box<dyn FnMut()>;
@@ -24,6 +24,7 @@ pub struct Contest {
     flops: f64,
     target_s: f64,
     peak: fn() -> f64,
+    pause: Duration,
     contestants: Vec<Contestant>,
 }
 
@@ -31,7 +32,14 @@ impl Contest {
     /// `flops` is the work of one run. Runs are repeated for about `target_s` seconds. `peak`
     /// samples the processor's peak in GFLOP/s.
     pub fn new(flops: f64, target_s: f64, peak: fn() -> f64) -> Contest {
-        Contest { flops, target_s, peak, contestants: Vec::new() }
+        Contest { flops, target_s, peak, pause: Duration::ZERO, contestants: Vec::new() }
+    }
+
+    /// Waits before each contestant is measured: threads of the one before it may watch for work
+    /// for a while, and take a processor from the next.
+    #[must_use]
+    pub fn pause(self, pause: Duration) -> Contest {
+        Contest { pause, ..self }
     }
 
     /// Adds a contestant.
@@ -60,6 +68,7 @@ impl Contest {
             for i in 0..count {
                 let contestant = &mut self.contestants[(i + pass) % count];
                 if contestant.seconds.len() < passes {
+                    std::thread::sleep(self.pause);
                     contestant.measure(self.flops, peak, |contestant| Some(contestant.time()));
                 }
             }
@@ -158,7 +167,6 @@ mod tests {
     use super::*;
     use std::cell::Cell;
     use std::rc::Rc;
-    use std::time::Duration;
 
     /// How often a run of this length is called in three passes, and how many figures it has.
     fn calls(length: Duration) -> (usize, usize) {

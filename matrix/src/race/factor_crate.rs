@@ -1,7 +1,7 @@
 //! Crate `faer`'s factorisations, behind feature `peers`.
 
-use super::factorization::Operation;
-use super::Run;
+use super::contest::Run;
+use super::operation::Operation;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::matmul::triangular::{matmul, BlockStructure};
 use faer::linalg::{cholesky, lu, qr, triangular_solve};

@@ -3,49 +3,11 @@
 //! Every run works on a fresh copy of its input, because factorisations work in place: the copy is
 //! part of everybody's time, and is less than a tenth of it from N = 32 on.
 
+use super::contest::Run;
 use super::lapack::Lapack;
-use super::{Array, Number, Run};
+use super::operation::Operation;
+use super::registry::{Array, Number};
 use crate::{Factor, Side, Strided, StridedMut, Triangle, Triangular};
-
-/// What is raced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// LU with partial pivoting.
-    Lu,
-    /// The lower Cholesky factor.
-    Cholesky,
-    /// QR by reflections.
-    Qr,
-    /// A triangular system with as many right-hand sides as rows.
-    Solve,
-    /// The lower triangle of `A·Aᵀ`.
-    RankUpdate,
-    /// A lower triangle times a square matrix.
-    Multiply,
-}
-
-impl Operation {
-    /// All operations with their names on a command line.
-    pub const ALL: &'static [(&'static str, Operation)] = &[
-        ("lu", Operation::Lu),
-        ("cholesky", Operation::Cholesky),
-        ("qr", Operation::Qr),
-        ("trsm", Operation::Solve),
-        ("syrk", Operation::RankUpdate),
-        ("trmm", Operation::Multiply),
-    ];
-
-    /// Flops of an n×n problem, by the usual count.
-    pub fn flops(self, n: usize) -> f64 {
-        let cube = (n as f64).powi(3);
-        match self {
-            Operation::Lu => cube * 2.0 / 3.0,
-            Operation::Cholesky => cube / 3.0,
-            Operation::Qr => cube * 4.0 / 3.0,
-            Operation::Solve | Operation::RankUpdate | Operation::Multiply => cube,
-        }
-    }
-}
 
 /// The inputs: `A` with a dominant diagonal if that is needed, and `B`.
 fn inputs<T: Number>(operation: Operation, n: usize) -> (Vec<T>, Vec<T>) {
@@ -63,9 +25,19 @@ fn inputs<T: Number>(operation: Operation, n: usize) -> (Vec<T>, Vec<T>) {
 }
 
 /// All contestants, ready to run. The others are compared with the first one.
-pub fn factorizations<T: Number>(operation: Operation, n: usize, threads: usize) -> Vec<(String, Run)> {
+/// `blocks` adds this library with such blocks.
+pub fn factorizations<T: Number>(
+    operation: Operation,
+    n: usize,
+    threads: usize,
+    blocks: &[usize],
+) -> Vec<(String, Run)> {
     let (a, b) = inputs::<T>(operation, n);
-    let mut all = vec![("ours".to_owned(), ours(operation, n, threads, &a, &b))];
+    let options = Factor::new().threads(threads);
+    let mut all = vec![("ours".to_owned(), ours(operation, n, options, &a, &b))];
+    for &block in blocks {
+        all.push((format!("block-{block}"), ours(operation, n, options.block(block), &a, &b)));
+    }
     if let Some(run) = T::faer(operation, n, threads, (a.clone(), b.clone())) {
         all.push(("faer".into(), run));
     }
@@ -76,9 +48,9 @@ pub fn factorizations<T: Number>(operation: Operation, n: usize, threads: usize)
 }
 
 /// This library, on column-major arrays.
-fn ours<T: Number>(operation: Operation, n: usize, threads: usize, a: &[T], b: &[T]) -> Run {
+fn ours<T: Number>(operation: Operation, n: usize, options: Factor, a: &[T], b: &[T]) -> Run {
     let (a, b, mut c) = (Array::of(a), Array::of(b), Array::of(b));
-    let (options, mut pivots, mut taus) = (Factor::new().threads(threads), vec![0; n], vec![T::ZERO; n]);
+    let (mut pivots, mut taus) = (vec![0; n], vec![T::ZERO; n]);
     Box::new(move || {
         match operation {
             Operation::Solve | Operation::Multiply => c.copy_from_slice(&b),
@@ -98,7 +70,9 @@ fn ours<T: Number>(operation: Operation, n: usize, threads: usize, a: &[T], b: &
                 options.rank_k_update(Triangle::Lower, T::ONE, left, T::ZERO, view).expect("it fits");
             }
             Operation::Multiply => {
-                options.multiply_triangular(Side::Left, T::ONE, Triangular::lower(left), view).expect("it fits");
+                options
+                    .multiply_triangular(Side::Left, T::ONE, Triangular::lower(left), view)
+                    .expect("it fits");
             }
         }
     })

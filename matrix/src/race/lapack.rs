@@ -63,7 +63,10 @@ fn letter(letter: &u8) -> *const c_char {
 impl<T: Copy + 'static> Lapack<T> {
     /// The libraries that were found and have all functions; `prefix` is `d` or `s`.
     pub fn found(prefix: char, threads: usize) -> Vec<Lapack<T>> {
-        libraries(threads).into_iter().filter_map(|(name, library)| Lapack::of(name, library, prefix)).collect()
+        libraries(threads)
+            .into_iter()
+            .filter_map(|(name, library)| Lapack::of(name, library, prefix))
+            .collect()
     }
 
     fn of(name: &'static str, library: &'static Library, prefix: char) -> Option<Lapack<T>> {

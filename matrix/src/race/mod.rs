@@ -27,14 +27,15 @@ mod dynamic;
 mod factor_crate;
 mod factorization;
 mod lapack;
+mod operation;
 mod peak;
 mod peer;
 mod registry;
 
 pub use contest::{Contest, Run};
+pub use factorization::factorizations;
+pub use lapack::Lapack;
+pub use operation::Operation;
 pub use peak::f64_gflops;
 pub use peer::{Crate, Threads};
-pub use factorization::{factorizations, Operation};
-pub use lapack::Lapack;
-use registry::Array;
 pub use registry::{contestants, Number};

@@ -2,7 +2,7 @@
 
 use super::contest::Run;
 use super::dynamic::{self, Blasfeo, Xsmm};
-use super::factorization::Operation;
+use super::operation::Operation;
 use super::peer::{Crate, Threads};
 use super::{crates, peak};
 use crate::{BlockedMatrix, Gemm, Op, Operand, Strided, StridedMut, StridedShape};
@@ -28,7 +28,12 @@ pub trait Number: crate::Real {
 macro_rules! faer {
     () => {
         #[cfg(feature = "peers")]
-        fn faer(operation: Operation, n: usize, threads: usize, inputs: (Vec<Self>, Vec<Self>)) -> Option<Run> {
+        fn faer(
+            operation: Operation,
+            n: usize,
+            threads: usize,
+            inputs: (Vec<Self>, Vec<Self>),
+        ) -> Option<Run> {
             Some(super::factor_crate::run(operation, n, threads, 1.0, inputs))
         }
         #[cfg(not(feature = "peers"))]

@@ -10,8 +10,8 @@ fn size<T: Element>(value: T) -> T::Real {
     value.re().abs() + value.im().abs()
 }
 
-/// LU with partial pivoting of an m×n array in place. Returns the pivots and the first column without
-/// one.
+/// LU with partial pivoting of an m×n array in place. Returns the pivots and the first column
+/// without one.
 pub fn lu<T: Element>(a: &mut [T], (m, n): (usize, usize)) -> (Vec<usize>, Option<usize>) {
     let (mut pivots, mut singular) = (Vec::new(), None);
     for j in 0..m.min(n) {
@@ -64,8 +64,8 @@ pub fn cholesky<T: Element>(a: &mut [T], n: usize) -> Result<(), usize> {
     Ok(())
 }
 
-/// The upper triangle R of a QR factorisation of an m×n array, m ≥ n, as n×n, by reflections of whole
-/// columns. Diagonal entries have LAPACK's sign: opposite to that of the entry they replace.
+/// The upper triangle R of a QR factorisation of an m×n array, m ≥ n, as n×n, by reflections of
+/// whole columns. Diagonal entries have LAPACK's sign: opposite to that of the entry they replace.
 pub fn qr_upper<T: Element>(a: &mut [T], (m, n): (usize, usize)) -> Vec<T> {
     for j in 0..n {
         let below = (j + 1..m).map(|i| (a[i + j * m] * a[i + j * m].conj()).re());

@@ -56,15 +56,19 @@ macro_rules! lanes {
             #[inline(always)]
             unsafe fn plus_product(mut self, a: Self, b: Self) -> Self {
                 for i in 0..N {
-                    self.0[i] = if FUSED { a.0[i].mul_add(b.0[i], self.0[i]) } else { self.0[i] + a.0[i] * b.0[i] };
+                    self.0[i] =
+                        if FUSED { a.0[i].mul_add(b.0[i], self.0[i]) } else { self.0[i] + a.0[i] * b.0[i] };
                 }
                 self
             }
             #[inline(always)]
             unsafe fn minus_product(mut self, a: Self, b: Self) -> Self {
                 for i in 0..N {
-                    self.0[i] =
-                        if FUSED { (-a.0[i]).mul_add(b.0[i], self.0[i]) } else { self.0[i] - a.0[i] * b.0[i] };
+                    self.0[i] = if FUSED {
+                        (-a.0[i]).mul_add(b.0[i], self.0[i])
+                    } else {
+                        self.0[i] - a.0[i] * b.0[i]
+                    };
                 }
                 self
             }

@@ -37,7 +37,9 @@ pub(super) unsafe fn factorise<V: Lanes>(t: &mut SmallTriangle<V::Real>) -> usiz
         // SAFETY: a whole column of the triangle's memory.
         unsafe {
             let column = V::load(t.scaled[k * MOST_LANES..].as_ptr());
-            column.times(V::splat(root)).store_some(t.entries[k * MOST_LANES..].as_mut_ptr(), k + 1..V::COUNT);
+            column
+                .times(V::splat(root))
+                .store_some(t.entries[k * MOST_LANES..].as_mut_ptr(), k + 1..V::COUNT);
         }
         t.entries[k * MOST_LANES + k] = root;
     }

@@ -14,8 +14,9 @@ use super::lanes::{Float, Lanes};
 /// The most columns right of a pivot's that one pass updates.
 const TOGETHER: usize = 7;
 
-/// Factorises a panel of `rows`×`cols` whose columns lie `stride` apart. `pivots[j]` is the row that
-/// was exchanged with row `j`. Returns the first column without a pivot, or the number of columns.
+/// Factorises a panel of `rows`×`cols` whose columns lie `stride` apart. `pivots[j]` is the row
+/// that was exchanged with row `j`. Returns the first column without a pivot, or the number of
+/// columns.
 ///
 /// # Safety
 /// The processor has the instruction set; the panel is writable; `pivots` has a place for each of
@@ -121,7 +122,8 @@ unsafe fn divide<V: Lanes>(column: *mut V::Real, j: usize, rows: usize, pivot: V
         let reciprocal = V::splat(V::Real::ONE / pivot);
         let mut top = (j + 1) / V::COUNT * V::COUNT;
         while top < rows {
-            let (at, lanes) = (column.wrapping_add(top), (j + 1).saturating_sub(top)..V::COUNT.min(rows - top));
+            let (at, lanes) =
+                (column.wrapping_add(top), (j + 1).saturating_sub(top)..V::COUNT.min(rows - top));
             match lanes.len() == V::COUNT {
                 true => V::load(at).times(reciprocal).store(at),
                 false => V::load_some(at, lanes.clone()).times(reciprocal).store_some(at, lanes),

@@ -9,6 +9,8 @@
 //!
 //! **Leaves out** complex numbers, for which [`crate::factor`] has plain loops.
 
+#![allow(clippy::needless_range_loop, reason = "loops over rows and columns name them by their index")]
+
 mod array;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -20,43 +22,91 @@ mod solve;
 mod triangle;
 
 pub(crate) use triangle::SmallTriangle;
-pub(crate) use triangle::{Order, MOST_LANES};
+pub(crate) use triangle::{Order, Place, MOST_LANES};
 
 /// A panel of LU: the address of its first entry, the distance from one column to the next, rows,
 /// columns, and a place for each pivot, counted from the first row. Returns the first column
 /// without a pivot, or the number of columns.
 pub(crate) type LuPanel<T> = unsafe fn(*mut T, isize, usize, usize, &mut [usize]) -> usize;
 
-/// Column `j` of a QR panel: the address of the panel's first entry, the distance from one column to
-/// the next, rows, columns, `j`; `dots[i]` becomes the product of column `i`'s reflector with this
-/// one for `i < j`. Returns τ.
+/// Column `j` of a QR panel: the address of the panel's first entry, the distance from one column
+/// to the next, rows, columns, `j`; `dots[i]` becomes the product of column `i`'s reflector with
+/// this one for `i < j`. Returns τ.
 pub(crate) type ReflectColumn<T> = unsafe fn(*mut T, isize, usize, usize, usize, &mut [T; MOST_LANES]) -> T;
 
 /// The kernels for one real type. Functions need the instruction set, and valid addresses.
 #[derive(Debug)]
 pub(crate) struct FactorKernels<T: 'static> {
     /// Rows and columns of the largest [`SmallTriangle`], and of a panel.
-    pub lanes: usize,
-    /// `B ← L⁻¹·B` where the entries of a row of `B` are adjacent: `B`, the distance from one row to
-    /// the next, and the number of columns.
-    pub solve_across: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
+    pub(crate) lanes: usize,
+    /// `B ← L⁻¹·B` where the entries of a row of `B` are adjacent: `B`, the distance from one row
+    /// to the next, and the number of columns.
+    pub(crate) solve_across: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
     /// `B ← L⁻¹·B` where the entries of a column of `B` are adjacent: `B`, the distance from one
     /// column to the next, and the number of columns.
-    pub solve_down: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
-    /// Factorises a small positive definite matrix in place and returns the first column whose pivot
-    /// is not positive, or the number of columns.
-    pub cholesky: unsafe fn(&mut SmallTriangle<T>) -> usize,
+    pub(crate) solve_down: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
+    /// Reads a triangle for the solves; see `triangle::read`.
+    pub(crate) read: unsafe fn(&mut SmallTriangle<T>, Place<*const T>, bool),
+    /// Reads a triangle for `cholesky`; see `triangle::load`.
+    pub(crate) load: unsafe fn(&mut SmallTriangle<T>, Place<*const T>),
+    /// Writes columns of a triangle; see `triangle::save`.
+    pub(crate) save: unsafe fn(&SmallTriangle<T>, Place<*mut T>),
+    /// The lower triangle of `C ← S + β·C`; see `triangle::merge`.
+    pub(crate) merge: unsafe fn((*const T, isize), Place<*mut T>, T),
+    /// Factorises a small positive definite matrix in place and returns the first column whose
+    /// pivot is not positive, or the number of columns.
+    pub(crate) cholesky: unsafe fn(&mut SmallTriangle<T>) -> usize,
     /// Factorises a panel whose columns' entries are adjacent.
-    pub lu_panel: LuPanel<T>,
+    pub(crate) lu_panel: LuPanel<T>,
     /// Makes the reflector of a column and applies it to the columns right of it.
-    pub reflect: ReflectColumn<T>,
+    pub(crate) reflect: ReflectColumn<T>,
 }
+
+/// The kernels of one instruction set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FactorSet {
+    /// AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// AVX2 with FMA.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    /// Plain Rust.
+    Scalar,
+}
+
+/// The function that finds a set's kernels for one type.
+macro_rules! find {
+    ($find:ident, $real:ty, $avx512:ident, $avx2:ident, $neon:ident, $scalar:ident) => {
+        impl FactorSet {
+            /// The set's kernels for this type.
+            #[inline]
+            pub(crate) fn $find(self) -> &'static FactorKernels<$real> {
+                match self {
+                    #[cfg(target_arch = "x86_64")]
+                    FactorSet::Avx512 => &$avx512,
+                    #[cfg(target_arch = "x86_64")]
+                    FactorSet::Avx2 => &$avx2,
+                    #[cfg(target_arch = "aarch64")]
+                    FactorSet::Neon => &$neon,
+                    FactorSet::Scalar => &$scalar,
+                }
+            }
+        }
+    };
+}
+
+find!(f32, f32, AVX512_F32, AVX2_F32, NEON_F32, SCALAR_F32);
+find!(f64, f64, AVX512_F64, AVX2_F64, NEON_F64, SCALAR_F64);
 
 /// The kernels of a vector type, inside of functions with its features.
 macro_rules! kernels {
     ($name:ident, $module:ident, $lanes:ident, $real:ty $(, $feature:literal)?) => {
         mod $module {
-            use super::{cholesky, lu, reflect, solve, SmallTriangle, MOST_LANES};
+            use super::{cholesky, lu, reflect, solve, triangle, Place, SmallTriangle, MOST_LANES};
 
             /// # Safety
             /// The requirements of [`solve::across`].
@@ -71,6 +121,34 @@ macro_rules! kernels {
             pub(super) unsafe fn solve_down(t: &SmallTriangle<$real>, b: *mut $real, stride: isize, cols: usize) {
                 // SAFETY: the caller's promise.
                 unsafe { solve::down::<super::$lanes>(t, b, stride, cols) }
+            }
+            /// # Safety
+            /// The requirements of [`triangle::read`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn read(t: &mut SmallTriangle<$real>, place: Place<*const $real>, is_unit: bool) {
+                // SAFETY: the caller's promise.
+                unsafe { triangle::read::<super::$lanes>(t, place, is_unit) }
+            }
+            /// # Safety
+            /// The requirements of [`triangle::load`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn load(t: &mut SmallTriangle<$real>, place: Place<*const $real>) {
+                // SAFETY: the caller's promise.
+                unsafe { triangle::load::<super::$lanes>(t, place) }
+            }
+            /// # Safety
+            /// The requirements of [`triangle::save`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn save(t: &SmallTriangle<$real>, place: Place<*mut $real>) {
+                // SAFETY: the caller's promise.
+                unsafe { triangle::save::<super::$lanes>(t, place) }
+            }
+            /// # Safety
+            /// The requirements of [`triangle::merge`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn merge(square: (*const $real, isize), c: Place<*mut $real>, beta: $real) {
+                // SAFETY: the caller's promise.
+                unsafe { triangle::merge::<super::$lanes>(square, c, beta) }
             }
             /// # Safety
             /// The processor has the features.
@@ -108,10 +186,14 @@ macro_rules! kernels {
             }
         }
 
-        pub(super) const $name: FactorKernels<$real> = FactorKernels {
+        static $name: FactorKernels<$real> = FactorKernels {
             lanes: <$lanes as lanes::Lanes>::COUNT,
             solve_across: $module::solve_across,
             solve_down: $module::solve_down,
+            read: $module::read,
+            load: $module::load,
+            save: $module::save,
+            merge: $module::merge,
             cholesky: $module::factorise,
             lu_panel: $module::lu_panel,
             reflect: $module::reflect,

@@ -1,11 +1,11 @@
 //! Householder reflectors of a panel, column after column.
 //!
-//! **Formula.** `H = I − τ·v·vᵀ` with `v[j] = 1` turns column `j` below its diagonal into zeros:
-//! `β = −sign(α)·‖(α, x)‖`, `τ = (β − α)/β`, `v = x/(α − β)`. **The idea.** One pass over the panel
-//! takes the products of `x` with all columns, itself included: the norm, what the reflector does to
-//! the columns right of it, and its products with the reflectors left of it, from which the matrix
-//! `T` of the compact form is made. A second pass divides `x` and updates the columns. If the sum of
-//! squares leaves the range of safe numbers, `x` is scaled first.
+//! **Formula.** `H = I − τ·v·vᵀ` with `v[j] = 1` turns column `j` below its diagonal into zeros: `β
+//! = −sign(α)·‖(α, x)‖`, `τ = (β − α)/β`, `v = x/(α − β)`. **The idea.** One pass over the panel
+//! takes the products of `x` with all columns, itself included: the norm, what the reflector does
+//! to the columns right of it, and its products with the reflectors left of it, from which the
+//! matrix `T` of the compact form is made. A second pass divides `x` and updates the columns. If
+//! the sum of squares leaves the range of safe numbers, `x` is scaled first.
 //!
 //! Source: LAPACK's `larfg` (the formulas); Schreiber and Van Loan 1989 (the compact form).
 
@@ -36,7 +36,8 @@ pub(super) unsafe fn column<V: Lanes>(
         let x = at(0, j);
         products::<V>(x, a, stride, (j + 1, rows), cols, dots);
         let (alpha, squares) = (*at(j, j), dots[j]);
-        let is_safe = |value: V::Real| value > V::Real::SAFE_SQUARE && value < V::Real::ONE / V::Real::SAFE_SQUARE;
+        let is_safe =
+            |value: V::Real| value > V::Real::SAFE_SQUARE && value < V::Real::ONE / V::Real::SAFE_SQUARE;
         let (beta, factor);
         if is_safe(squares) && is_safe(squares + alpha * alpha) {
             let norm = (squares + alpha * alpha).sqrt();
@@ -173,8 +174,8 @@ unsafe fn group_products<V: Lanes, const C: usize>(
     }
 }
 
-/// Multiplies rows `first..rows` of the column at `x` by `factor`, and subtracts multiples of it from
-/// the columns after it.
+/// Multiplies rows `first..rows` of the column at `x` by `factor`, and subtracts multiples of it
+/// from the columns after it.
 ///
 /// # Safety
 /// The requirements of [`column`].

@@ -3,8 +3,8 @@
 //! **Across.** If the entries of a row of `B` are adjacent, a vector holds entries of one row, and
 //! the numbers of `L` are broadcast. **Down.** If the entries of a column are adjacent, a vector
 //! holds a whole column of `B`. With `L = L′·D`, where `L′` has ones on its diagonal, step `k`
-//! subtracts column `k` of `L′` times lane `k` of the vector, which a permutation broadcasts; at the
-//! end one multiplication applies `D⁻¹`. Eight columns at once hide the latency. **Cost.** One
+//! subtracts column `k` of `L′` times lane `k` of the vector, which a permutation broadcasts; at
+//! the end one multiplication applies `D⁻¹`. Eight columns at once hide the latency. **Cost.** One
 //! multiply-add, and one load or one permutation, for each vector and step.
 
 use super::lanes::Lanes;
