@@ -3,7 +3,8 @@
 //!
 //! A scan says which rows match, and only these are searched for spans. Spans are found by tables,
 //! groups by an anchored search from the start of a known match, so that rows without a match cost
-//! the scan alone. Expressions whose matches begin where rows begin need no scan ([`super::anchored`]).
+//! the scan alone. Expressions whose matches begin where rows begin need no scan
+//! ([`super::anchored`]).
 
 use super::anchored::{AnchoredGroups, Outcome};
 use super::error::ColumnError;
