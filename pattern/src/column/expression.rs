@@ -4,6 +4,7 @@
 //! values lie one behind the other by a string that every match holds. Rows that those cannot
 //! decide are searched one by one with the automaton, whose answers are the definition.
 
+use super::anchored::AnchoredGroups;
 use super::gather::{Gatherer, BLOCK_BYTES};
 use super::in_place;
 use super::program::RowProgram;
@@ -42,6 +43,7 @@ pub struct ColumnRegex {
     /// Programs for rows where they lie, and for copies of rows.
     in_place: Arc<OnceLock<Option<RowProgram>>>,
     program: Arc<OnceLock<Option<RowProgram>>>,
+    groups: Arc<OnceLock<Option<AnchoredGroups>>>,
 }
 
 impl ColumnRegex {
@@ -71,7 +73,8 @@ impl ColumnRegex {
         let builder = builder.clone().with(|options| options.unit = Unit::Text);
         let regex = builder.build(pattern)?;
         let string = RowString::new(regex.hir()).map(Arc::new);
-        Ok(ColumnRegex { regex, string, in_place: Arc::default(), program: Arc::default() })
+        let (in_place, program, groups) = Default::default();
+        Ok(ColumnRegex { regex, string, in_place, program, groups })
     }
 
     /// The rows that match. Cost: one pass over the bytes of the rows, whatever they hold, where
@@ -89,7 +92,10 @@ impl ColumnRegex {
             (Some(string), Layout::LargeOffsets(values, offsets)) => {
                 string.run(values, offsets, &confirm, &mut rows)
             }
-            _ => 0,
+            (Some(string), Layout::Views(views, buffers)) => {
+                string.run_views(views, buffers, &confirm, &mut rows)
+            }
+            (None, _) => 0,
         };
         match searched {
             0 => rows = self.scan_streams(column),
@@ -149,8 +155,8 @@ impl ColumnRegex {
     }
 
     /// What finds matching rows: `string`, where a string that every match holds is looked for in
-    /// values with offsets; else `streams`, or `automaton` where the expression has no program.
-    /// Compiles the program.
+    /// values that lie one behind the other; else `streams`, or `automaton` where the expression has
+    /// no program. Compiles the program.
     pub fn engine(&self) -> &'static str {
         match (&self.string, self.program()) {
             (Some(_), _) => "string",
@@ -162,6 +168,14 @@ impl ColumnRegex {
     fn program(&self) -> Option<&RowProgram> {
         let compile = || RowProgram::with_separators(self.regex.hir(), self.regex.options());
         self.program.get_or_init(compile).as_ref()
+    }
+
+    /// What finds groups where matches begin at the beginnings of rows.
+    pub(super) fn anchored_groups(&self) -> Option<&AnchoredGroups> {
+        // Its `(?m)$` is in front of a line feed.
+        let has_line_feeds = self.regex.options().text_line_end == b'\n';
+        let groups = || AnchoredGroups::new(self.regex.hir()).filter(|_| has_line_feeds);
+        self.groups.get_or_init(groups).as_ref()
     }
 
     /// The definition: each row by itself.

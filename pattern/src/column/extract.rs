@@ -3,11 +3,14 @@
 //!
 //! A scan says which rows match, and only these are searched for spans. Spans are found by tables,
 //! groups by an anchored search from the start of a known match, so that rows without a match cost
-//! the scan alone.
+//! the scan alone. Expressions whose matches begin where rows begin need no scan
+//! ([`super::anchored`]).
 
+use super::anchored::{AnchoredGroups, Outcome};
 use super::error::ColumnError;
 use super::expression::ColumnRegex;
 use super::output::StringColumn;
+use super::replacement::Replacement;
 use super::rows::Column;
 use regex_automata::util::captures::Captures;
 use regex_automata::util::primitives::PatternID;
@@ -86,16 +89,30 @@ impl ColumnRegex {
         if group >= groups {
             return Err(ColumnError::NoSuchGroup { group, groups });
         }
-        let matching = self.scan(column);
-        let mut captures = self.regex.spans().create_captures();
         let mut out = StringColumn::with_rows(column.len(), 0);
-        for row in 0..column.len() {
-            let found = matching.get(row).then(|| column.bytes(row)).and_then(|bytes| {
-                let span = self.group(bytes, group, &mut captures)?;
-                Some(&bytes[span])
-            });
+        let mut captures = self.regex.spans().create_captures();
+        let mut append = |row: usize, span: Option<Range<usize>>| {
+            let found = span.map(|span| &column.bytes(row)[span]);
             out.values_mut().extend_from_slice(found.unwrap_or(&[]));
             out.end_row(found.is_some());
+        };
+        if let Some(groups) = self.anchored_groups() {
+            let mut room = groups.room();
+            for row in 0..column.len() {
+                let span = column.row(row).and_then(|bytes| match groups.search(bytes, &mut room) {
+                    Outcome::NoMatch => None,
+                    Outcome::Match(end) if group == 0 => Some(0..end),
+                    Outcome::Match(_) => AnchoredGroups::group(&room, group),
+                    Outcome::Undecided => self.group(bytes, group, &mut captures),
+                });
+                append(row, span);
+            }
+            return Ok(out);
+        }
+        let matching = self.scan(column);
+        for row in 0..column.len() {
+            let bytes = matching.get(row).then(|| column.bytes(row));
+            append(row, bytes.and_then(|bytes| self.group(bytes, group, &mut captures)));
         }
         Ok(out)
     }
@@ -112,6 +129,53 @@ impl ColumnRegex {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn replace(&self, column: &Column<'_>, replacement: &[u8], occurrences: Occurrences) -> StringColumn {
+        let by = Replacement::new(replacement, |name| self.group_index(name));
+        match self.anchored_groups() {
+            Some(groups) => self.replace_anchored(groups, column, &by, occurrences),
+            None => self.replace_scanned(column, &by, occurrences),
+        }
+    }
+
+    /// The rows with matches replaced that begin where rows begin.
+    fn replace_anchored(
+        &self,
+        groups: &AnchoredGroups,
+        column: &Column<'_>,
+        by: &Replacement,
+        occurrences: Occurrences,
+    ) -> StringColumn {
+        let mut room = groups.room();
+        let mut captures = self.regex.spans().create_captures();
+        let mut out = StringColumn::with_rows(column.len(), column.total_bytes());
+        for row in 0..column.len() {
+            let Some(bytes) = column.row(row) else {
+                out.end_row(false);
+                continue;
+            };
+            let values = out.values_mut();
+            match groups.search(bytes, &mut room) {
+                Outcome::NoMatch => values.extend_from_slice(bytes),
+                Outcome::Match(end) => {
+                    by.append(values, |group| match group {
+                        0 => Some(&bytes[..end]),
+                        _ => AnchoredGroups::group(&room, group).map(|span| &bytes[span]),
+                    });
+                    values.extend_from_slice(&bytes[end..]);
+                }
+                Outcome::Undecided => self.replace_in(bytes, by, occurrences, &mut captures, values),
+            }
+            out.end_row(true);
+        }
+        out
+    }
+
+    /// The rows with matches replaced, of which a scan says where they are.
+    fn replace_scanned(
+        &self,
+        column: &Column<'_>,
+        by: &Replacement,
+        occurrences: Occurrences,
+    ) -> StringColumn {
         let matching = self.scan(column);
         let mut captures = self.regex.spans().create_captures();
         let mut out = StringColumn::with_rows(column.len(), column.total_bytes());
@@ -121,7 +185,7 @@ impl ColumnRegex {
                 continue;
             };
             match matching.get(row) {
-                true => self.replace_in(bytes, replacement, occurrences, &mut captures, out.values_mut()),
+                true => self.replace_in(bytes, by, occurrences, &mut captures, out.values_mut()),
                 false => out.values_mut().extend_from_slice(bytes),
             }
             out.end_row(true);
@@ -133,7 +197,7 @@ impl ColumnRegex {
     fn replace_in(
         &self,
         bytes: &[u8],
-        replacement: &[u8],
+        by: &Replacement,
         occurrences: Occurrences,
         captures: &mut Captures,
         out: &mut Vec<u8>,
@@ -142,17 +206,15 @@ impl ColumnRegex {
             Occurrences::First => 1,
             Occurrences::All => usize::MAX,
         };
-        let has_groups = replacement.contains(&b'$');
+        let has_groups = by.has_groups();
         let mut at = 0;
         for span in self.regex.find_iter(bytes).take(most) {
             out.extend_from_slice(&bytes[at..span.start]);
             at = span.end;
             if has_groups {
                 self.groups_at(bytes, span.start, captures);
-                captures.interpolate_bytes_into(bytes, replacement, out);
-            } else {
-                out.extend_from_slice(replacement);
             }
+            by.append(out, |group| Some(&bytes[captures.get_group(group)?.range()]));
         }
         out.extend_from_slice(&bytes[at..]);
     }

@@ -23,12 +23,14 @@
 //! |---|---|
 //! | values and offsets | where they lie: a program reads where rows end from a stream beside the text |
 //! | views | copied to blocks in the first-level cache, a separator behind each |
-//! | of an expression that needs a rare string | by that string, where values lie one behind the other |
+//! | of an expression that needs a rare string | by that string, where values lie one behind the other, as views mostly do too |
 //! | of an expression without a program, or few | one by one, by the automaton |
+//! | for groups of an expression that begins with `^` | one by one, where one pass decides |
 //!
 //! **Leaves out** dictionaries and runs, whose values are columns to be searched once, and threads:
 //! parts of a column are columns, and an expression may be used by many threads.
 
+mod anchored;
 mod error;
 mod expression;
 mod extract;
@@ -36,6 +38,7 @@ mod gather;
 mod in_place;
 mod output;
 mod program;
+mod replacement;
 mod rows;
 mod set;
 mod string;

@@ -185,7 +185,8 @@ impl<'a> Column<'a> {
 }
 
 /// Length, buffer and offset of a view.
-fn parts(view: &[u8; 16]) -> (usize, u32, usize) {
+#[inline(always)]
+pub(super) fn parts(view: &[u8; 16]) -> (usize, u32, usize) {
     let number = |at: usize| u32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]]);
     (number(0) as usize, number(8), number(12) as usize)
 }
