@@ -28,7 +28,9 @@
 mod ask;
 mod associative;
 mod caches;
+mod copies;
 mod counts;
+mod directory;
 #[cfg(test)]
 mod naive;
 mod objects;
