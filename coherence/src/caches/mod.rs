@@ -40,8 +40,8 @@ use crate::associative::Associative;
 use crate::copies::{CoreCopy, Held, Own, State, IN_FIRST, IN_SECOND, NONE, TAKEN};
 use crate::counts::{Counts, LineCounts, Pair, SiteCounts};
 use crate::directory::Directory;
-pub(crate) use hits::plain;
 use crate::ways::{FirstLevel, SecondLevel};
+pub(crate) use hits::plain;
 use simulate::Geometry;
 use symbol::ByNumber;
 
