@@ -13,6 +13,7 @@
 //! newest part; members that come first and were used since go to the part of their true time. So
 //! an entry is written once and sorted once, among few others, for each time that it comes first.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// Entries of the newest part behind which another one begins.
@@ -149,7 +150,7 @@ impl Associative {
             }
         }
         self.spare.push(entries);
-        self.oldest.sort_unstable_by(|one, other| other.time.cmp(&one.time));
+        self.oldest.sort_unstable_by_key(|entry| Reverse(entry.time));
     }
 }
 
