@@ -1,8 +1,6 @@
 //! Copies: what a core has of a line, or had.
 
-use crate::associative::{Members, Standing};
-use crate::caches::Access;
-use crate::ways::Slot;
+use crate::associative::Standing;
 
 /// The number of no copy, line, pair or site.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -60,18 +58,17 @@ impl Held {
         twin: Standing::NONE,
     };
 
-    /// Whether a touch of these bytes changes nothing but times and bytes, as nearly all do.
+    /// Whether a touch that reads and writes these bytes changes nothing but times and bytes, as
+    /// nearly all do.
     #[inline(always)]
-    pub(crate) fn is_calm(&self, bytes: u64, access: Access) -> bool {
-        let may_write = !access.writes() | (self.state == State::Modified);
-        (self.stale & bytes == 0) & self.twin.in_level & may_write
+    pub(crate) fn is_calm(&self, read: u64, written: u64) -> bool {
+        let may_write = (written == 0) | (self.state == State::Modified);
+        (self.stale & (read | written) == 0) & self.twin.in_level & may_write
     }
 
-    /// Notes a touch. Loads and stores take turns as no branch foresees, so there is none.
+    /// Notes a touch that reads and writes these bytes.
     #[inline(always)]
-    pub(crate) fn touch(&mut self, bytes: u64, access: Access, time: u64) {
-        let read = 0u64.wrapping_sub(access.reads().into()) & bytes;
-        let written = 0u64.wrapping_sub(access.writes().into()) & bytes;
+    pub(crate) fn touch(&mut self, read: u64, written: u64, time: u64) {
         self.time = time;
         self.read |= read;
         self.written |= written;
@@ -95,38 +92,12 @@ pub(crate) struct CoreCopy {
     pub(crate) slot_or_taker: u32,
 }
 
-/// The copies of one core, as its fully associative level sees them.
-pub(crate) struct Own<'a> {
-    pub(crate) copies: &'a mut [CoreCopy],
-    pub(crate) slots: &'a mut [Slot],
-}
-
-impl Members for Own<'_> {
-    #[inline]
-    fn time(&self, member: u32) -> u64 {
-        let copy = &self.copies[member as usize];
-        match copy.held.place & IN_FIRST {
-            0 => copy.held.time,
-            _ => self.slots[copy.slot_or_taker as usize].held.time,
-        }
-    }
-
-    #[inline]
-    fn standing(&mut self, member: u32) -> &mut Standing {
-        let copy = &mut self.copies[member as usize];
-        match copy.held.place & IN_FIRST {
-            0 => &mut copy.held.twin,
-            _ => &mut self.slots[copy.slot_or_taker as usize].held.twin,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_and_a_slot_fill_a_line_of_the_host() {
-        assert_eq!((size_of::<CoreCopy>(), size_of::<Slot>()), (64, 64));
+    fn a_copy_fills_a_line_of_the_host() {
+        assert_eq!(size_of::<CoreCopy>(), 64);
     }
 }

@@ -34,6 +34,7 @@ mod directory;
 #[cfg(test)]
 mod naive;
 mod objects;
+mod own;
 mod rounds;
 #[cfg(test)]
 mod tests;

@@ -3,9 +3,9 @@
 //! A way of the first level is a slot with all that a hit changes, so that a hit touches one line
 //! of the host's memory. Nothing moves at a hit: slots have the times of their last uses, and only
 //! a miss looks for the oldest one of its set. The slots that were found lately stand in a table by
-//! the lowest bits of their lines, so that most hits look at no set. The second level, which sees only
-//! misses, has times of its own. **Leaves out** other policies than
-//! LRU, and lines that another level moves here.
+//! the lowest bits of their lines, so that most hits look at no set. The second level, which sees
+//! only misses, has times of its own. **Leaves out** other policies than LRU, and lines that another
+//! level moves here.
 
 use crate::copies::{Held, NONE};
 use simulate::Geometry;
@@ -245,6 +245,11 @@ mod tests {
         assert_eq!((level.empty(0).copy, level.find(10), level.find(far)), (0, None, Some(1)));
         level.fill(0, 12, 2, used_at(7));
         assert_eq!((level.find(12), level.oldest(14)), (Some(0), 1));
+    }
+
+    #[test]
+    fn a_slot_fills_a_line_of_the_host() {
+        assert_eq!(size_of::<Slot>(), 64);
     }
 
     #[test]

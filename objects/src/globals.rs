@@ -90,8 +90,8 @@ impl Globals {
         }
     }
 
-    /// Marks those of the variables from `first` on that share bytes with none of them: variables of
-    /// one file.
+    /// Marks those of the variables from `first` on, which are of one file, that share bytes with
+    /// none of them.
     fn mark_alone(&mut self, first: usize) {
         self.alone.extend(self.all[first..].iter().map(|variable| variable.kind == VariableKind::Named));
         let mut sorted: Vec<usize> = (first..self.all.len()).filter(|&number| self.alone[number]).collect();

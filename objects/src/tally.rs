@@ -58,8 +58,8 @@ fn of_side(misses: &mut Misses, side: MissSide) -> &mut u64 {
 /// Sums by key.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// Numbers of objects by places of allocation, variables, calls and variables of functions, plus
-    /// one; 0 is none yet.
+    /// Numbers of objects by places of allocation, variables, calls and variables of functions,
+    /// plus one; 0 is none yet.
     sites: Vec<u32>,
     variables: Vec<u32>,
     calls: Vec<u32>,

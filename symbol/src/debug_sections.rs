@@ -45,8 +45,8 @@ impl DebugSections {
         Some(DebugSections { dwarf, segments })
     }
 
-    /// Whether the file at `path` has its debug information in itself, not in a separate file. Reads
-    /// headers only.
+    /// Whether the file at `path` has its debug information in itself, not in a separate file.
+    /// Reads headers only.
     pub fn lie_in(path: &Path) -> bool {
         let own = Sparse::open(path);
         own.is_some_and(|own| own.parse().is_some_and(|file| file.section_by_name(".debug_info").is_some()))

@@ -64,11 +64,12 @@ impl CoherentCaches {
             }
             let bytes = plain.bytes << at;
             let Some(slot) = first.recent(record.address >> self.line_shift) else { break };
-            if !slot.held.is_calm(bytes, plain.access) {
+            let (read, written) = plain.access.divide(bytes);
+            if !slot.held.is_calm(read, written) {
                 break;
             }
             now += 1;
-            slot.held.touch(bytes, plain.access, now);
+            slot.held.touch(read, written, now);
             loads += u64::from(plain.access.reads());
             stores += u64::from(plain.access.writes());
             made += 1;

@@ -37,9 +37,10 @@ mod hits;
 mod results;
 
 use crate::associative::Associative;
-use crate::copies::{CoreCopy, Held, Own, State, IN_FIRST, IN_SECOND, NONE, TAKEN};
+use crate::copies::{CoreCopy, Held, State, IN_FIRST, IN_SECOND, NONE, TAKEN};
 use crate::counts::{Counts, LineCounts, Pair, SiteCounts};
 use crate::directory::Directory;
+use crate::own::Own;
 use crate::ways::{FirstLevel, SecondLevel};
 pub(crate) use hits::plain;
 use simulate::Geometry;
@@ -80,6 +81,14 @@ impl Access {
     #[inline(always)]
     pub(crate) fn writes(self) -> bool {
         self as u8 & WRITES != 0
+    }
+
+    /// Of the bytes that it touches those that it reads, and those that it writes. Loads and stores
+    /// take turns as no branch foresees, so there is none.
+    #[inline(always)]
+    fn divide(self, bytes: u64) -> (u64, u64) {
+        let all_or_none = |is: bool| 0u64.wrapping_sub(is.into());
+        (all_or_none(self.reads()) & bytes, all_or_none(self.writes()) & bytes)
     }
 }
 
@@ -235,8 +244,9 @@ impl CoherentCaches {
         let own = &mut self.cores[core];
         let time = own.time;
         let held = &mut own.first.slot(slot).held;
-        let is_calm = held.is_calm(bytes, access);
-        held.touch(bytes, access, time);
+        let (read, written) = access.divide(bytes);
+        let is_calm = held.is_calm(read, written);
+        held.touch(read, written, time);
         match is_calm {
             true => transfers,
             false => self.unusual(slot, &touch) | transfers,
