@@ -4,8 +4,8 @@
 //! of the host's memory. Nothing moves at a hit: slots have the times of their last uses, and only
 //! a miss looks for the oldest one of its set. The slots that were found lately stand in a table by
 //! the lowest bits of their lines, so that most hits look at no set. The second level, which sees
-//! only misses, has times of its own. **Leaves out** other policies than LRU, and lines that another
-//! level moves here.
+//! only misses, has times of its own. **Leaves out** other policies than LRU, and lines that
+//! another level moves here.
 
 use crate::copies::{Held, NONE};
 use simulate::Geometry;
