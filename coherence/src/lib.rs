@@ -28,10 +28,13 @@
 mod ask;
 mod associative;
 mod caches;
+mod copies;
 mod counts;
+mod directory;
 #[cfg(test)]
 mod naive;
 mod objects;
+mod own;
 mod rounds;
 #[cfg(test)]
 mod tests;

@@ -38,31 +38,18 @@ struct Turn {
 /// References that a thread makes in a step: about as many as a basic block has.
 pub(crate) const STEP: usize = 2;
 
-/// Why a simulation of a thread's records may stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pause {
-    /// It has made a step.
-    Step,
-    /// The thread compares or exchanges at this address.
-    Lock(u64),
-}
-
-/// Whether a thread goes on at a pause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    GoesOn,
-    Stops,
-}
-
-/// Simulates records of a thread from an index on, and asks at each pause whether it goes on.
-/// Returns the index of the first record that was not simulated.
+/// Simulates records of a thread.
 pub(crate) trait Simulates {
+    /// Simulates records from an index on, until so many plain references are made. Asks before
+    /// each instruction that compares or exchanges at an address whether the thread may; where it
+    /// may not, it stops. Returns the index of the first record that was not simulated.
     fn simulate(
         &mut self,
         thread: u32,
         records: &[Record],
         from: usize,
-        asks: &mut impl FnMut(Pause) -> Answer,
+        most: usize,
+        may_lock: &mut impl FnMut(u64) -> bool,
     ) -> usize;
 }
 
@@ -91,7 +78,7 @@ impl Rounds {
             Some(turn) if turn.thread == thread => turn.take(records),
             _ => {
                 self.end(caches);
-                caches.simulate(thread, records, 0, &mut |_| Answer::GoesOn);
+                caches.simulate(thread, records, 0, usize::MAX, &mut |_| true);
             }
         }
     }
@@ -99,7 +86,7 @@ impl Rounds {
     /// Simulates the round.
     pub(crate) fn end(&mut self, caches: &mut impl Simulates) {
         if let [alone] = &mut self.turns[..] {
-            caches.simulate(alone.thread, &alone.records, 0, &mut |_| Answer::GoesOn);
+            caches.simulate(alone.thread, &alone.records, 0, usize::MAX, &mut |_| true);
         } else {
             self.in_steps(caches);
         }
@@ -130,13 +117,12 @@ impl Rounds {
         if *at == records.len() {
             return;
         }
-        *at = caches.simulate(*thread, records, *at, &mut |pause| match pause {
-            Pause::Step => Answer::Stops,
-            Pause::Lock(address) if before.iter().any(|other| other.has_left(address)) => Answer::Stops,
-            Pause::Lock(address) => {
+        *at = caches.simulate(*thread, records, *at, STEP, &mut |address| {
+            let may = !before.iter().any(|other| other.has_left(address));
+            if may {
                 locks.iter_mut().filter(|lock| lock.0 == address).for_each(|lock| lock.1 -= 1);
-                Answer::GoesOn
             }
+            may
         });
     }
 }
@@ -169,7 +155,7 @@ impl Turn {
 mod tests {
     use super::*;
 
-    /// Notes which thread makes which reference; each one is a step.
+    /// Notes which thread makes which reference; each reference counts as a step's.
     #[derive(Default)]
     struct Order(Vec<(u32, usize)>);
 
@@ -179,18 +165,18 @@ mod tests {
             thread: u32,
             records: &[Record],
             from: usize,
-            asks: &mut impl FnMut(Pause) -> Answer,
+            most: usize,
+            may_lock: &mut impl FnMut(u64) -> bool,
         ) -> usize {
+            let mut left = most.div_ceil(STEP);
             for (at, record) in records.iter().enumerate().skip(from) {
                 let is_lock = record.code().kind() == RecordKind::Tool;
-                if is_lock && asks(Pause::Lock(record.address)) == Answer::Stops {
+                if left == 0 || is_lock && !may_lock(record.address) {
                     return at;
                 }
                 if !is_lock {
                     self.0.push((thread, record.site()));
-                    if asks(Pause::Step) == Answer::Stops {
-                        return at + 1;
-                    }
+                    left -= 1;
                 }
             }
             records.len()

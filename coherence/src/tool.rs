@@ -2,30 +2,16 @@
 //! shared.
 
 use crate::ask::{of_tag, Asker, ATOMIC, LOCK};
-use crate::caches::{Access, CoherentCaches, PrivateLevels};
+use crate::caches::{plain, Access, CoherentCaches, PrivateLevels};
 use crate::counts::Results;
 use crate::objects::{Allocating, HeapBlock, Objects};
-use crate::rounds::{Answer, Pause, Rounds, Simulates, STEP};
-use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream, SIZES};
+use crate::rounds::{Rounds, Simulates};
+use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream};
 use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
 use instrument::{ComplexCounts, TurnStart};
 
 /// The core of a thread that has none.
 const NO_CORE: usize = usize::MAX;
-
-/// What plain records do: bytes and access by the low byte of their `what`; no bytes for records of
-/// another kind.
-const PLAIN: [(u32, Access); 256] = {
-    let mut all = [(0, Access::Load); 256];
-    let mut size = 0;
-    while size < SIZES.len() {
-        all[(RecordKind::Load as usize) << 4 | size] = (SIZES[size], Access::Load);
-        all[(RecordKind::Store as usize) << 4 | size] = (SIZES[size], Access::Store);
-        all[(RecordKind::Modify as usize) << 4 | size] = (SIZES[size], Access::Modify);
-        size += 1;
-    }
-    all
-};
 
 /// The results of a run.
 #[derive(Clone, Debug, Default)]
@@ -217,6 +203,34 @@ impl Simulation {
         }
     }
 
+    /// Takes a record that is no plain reference; returns whether the thread goes on behind it.
+    fn other(
+        &mut self,
+        core: usize,
+        records: &[Record],
+        at: usize,
+        may_lock: &mut impl FnMut(u64) -> bool,
+    ) -> bool {
+        let record = &records[at];
+        match record.code().kind() {
+            RecordKind::Tool => match of_tag(record.extra).0 {
+                LOCK if !may_lock(record.address) => return false,
+                ATOMIC | LOCK => self.threads[core].is_atomic = true,
+                _ => {
+                    let place = (&records[..at], self.first_site);
+                    self.objects.event(&mut self.threads[core].allocating, record, place);
+                }
+            },
+            RecordKind::Complex | RecordKind::Payload => match self.threads[core].groups.push(record) {
+                Step::Whole(site, complex) => self.complex(core, site as u32, &complex),
+                Step::Damaged(_) | Step::DamagedBefore(_) => self.damaged += 1,
+                Step::Plain | Step::Part => {}
+            },
+            _ => {}
+        }
+        true
+    }
+
     /// Makes the references of a complex one. Neighbouring bytes of one line that are read, or
     /// written, one after the other are one reference.
     fn complex(&mut self, core: usize, site: u32, complex: &Complex) {
@@ -252,41 +266,30 @@ impl Simulates for Simulation {
         number: u32,
         records: &[Record],
         from: usize,
-        asks: &mut impl FnMut(Pause) -> Answer,
+        most: usize,
+        may_lock: &mut impl FnMut(u64) -> bool,
     ) -> usize {
         let core = self.core_of(number);
-        let (mut at, mut made) = (from, 0);
-        while let Some(record) = records.get(at) {
-            let (size_bytes, access) = PLAIN[usize::from(record.what as u8)];
-            if size_bytes > 0 {
-                let is_atomic = access == Access::Modify && std::mem::take(&mut self.threads[core].is_atomic);
-                let access = if is_atomic { Access::Atomic } else { access };
-                self.access(core, record.address, size_bytes, access, record.what >> 8);
-                at += 1;
-                made += 1;
-                if made == STEP {
-                    if asks(Pause::Step) == Answer::Stops {
-                        break;
-                    }
-                    made = 0;
+        let (mut at, mut left) = (from, most);
+        while at < records.len() && left > 0 {
+            let is_atomic = self.threads[core].is_atomic;
+            if !is_atomic {
+                let most = (records.len() - at).min(left);
+                let made = self.caches.hits(core, &records[at..at + most]);
+                (at, left) = (at + made, left - made);
+                if made == most {
+                    continue;
                 }
-                continue;
             }
-            match record.code().kind() {
-                RecordKind::Tool => match of_tag(record.extra).0 {
-                    LOCK if asks(Pause::Lock(record.address)) == Answer::Stops => break,
-                    ATOMIC | LOCK => self.threads[core].is_atomic = true,
-                    _ => {
-                        let place = (&records[..at], self.first_site);
-                        self.objects.event(&mut self.threads[core].allocating, record, place);
-                    }
-                },
-                RecordKind::Complex | RecordKind::Payload => match self.threads[core].groups.push(record) {
-                    Step::Whole(site, complex) => self.complex(core, site as u32, &complex),
-                    Step::Damaged(_) | Step::DamagedBefore(_) => self.damaged += 1,
-                    Step::Plain | Step::Part => {}
-                },
-                _ => {}
+            let record = &records[at];
+            if let Some(plain) = plain(record) {
+                let is_atomic = is_atomic && plain.access == Access::Modify;
+                self.threads[core].is_atomic &= !is_atomic;
+                let access = if is_atomic { Access::Atomic } else { plain.access };
+                self.access(core, record.address, plain.size_bytes, access, record.what >> 8);
+                left -= 1;
+            } else if !self.other(core, records, at, may_lock) {
+                break;
             }
             at += 1;
         }

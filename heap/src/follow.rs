@@ -41,6 +41,18 @@ pub struct Found {
     pub size_bytes: u64,
 }
 
+/// The frame around an address of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FramePlace {
+    /// The address of the call that the frame's function makes; `None` of the function that runs.
+    pub call: Option<u64>,
+    /// The stack pointer before that call.
+    pub stack: Option<u64>,
+    /// The canonical frame address, which is the stack pointer before the call of the function;
+    /// `None` of the first function of a thread.
+    pub canonical: Option<u64>,
+}
+
 impl Blocks {
     /// No blocks; places of allocation are told apart by this many calls.
     pub fn new(frames_max: usize) -> Blocks {
@@ -83,6 +95,21 @@ impl Blocks {
     /// twice.
     pub fn warm(&self, addresses: impl Iterator<Item = u64>) {
         std::hint::black_box(self.heap.live.warm(addresses));
+    }
+
+    /// The frame around an address of a thread's stack, of which [`CallStack::frame`] knows.
+    pub fn frame_place(&self, calls: &CallStack, address: u64) -> FramePlace {
+        let around = calls.thread.around(address);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let call = around.call.and_then(|call| known.calls.get(call as usize));
+        FramePlace { call: call.map(|call| call.address), stack: around.stack, canonical: around.canonical }
+    }
+
+    /// The module in which code lies at an address, if code has run in it; of modules that lay
+    /// there after each other the last one.
+    pub fn module_at(&self, address: u64) -> Option<Module> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.modules.iter().rev().find(|module| (module.start..module.end).contains(&address)).cloned()
     }
 
     /// The calls that led to a place of allocation, the innermost first.

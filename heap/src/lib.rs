@@ -41,7 +41,7 @@ mod word;
 
 pub use allocator::{Entries, Function};
 pub use amount::Amount;
-pub use follow::{Blocks, CallStack, Found, WARMED};
+pub use follow::{Blocks, CallStack, Found, FramePlace, WARMED};
 pub use sites::Site;
 pub use snapshots::{Snapshot, SnapshotKind, SnapshotPlan};
 pub use thread::StackFrame;

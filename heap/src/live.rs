@@ -85,6 +85,10 @@ impl LiveBlocks {
             0 => self.granules[entry as usize][(address >> GRANULE_BITS) as usize % GRANULES],
             _ => entry & !WHOLE,
         };
+        // Where no block ever lay is known without the memory of a block.
+        if number == 0 {
+            return self.find_large(address);
+        }
         match self.holds(number, address) {
             true => Some(number),
             false => self.find_large(address),

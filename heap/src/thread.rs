@@ -54,6 +54,17 @@ pub enum StackFrame {
     Running,
 }
 
+/// The frame around an address of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Around {
+    /// The number of the call that the frame's function makes; `None` of the one that runs.
+    pub(crate) call: Option<u32>,
+    /// The stack pointer before that call.
+    pub(crate) stack: Option<u64>,
+    /// The stack pointer before the call of the function.
+    pub(crate) canonical: Option<u64>,
+}
+
 /// A thread.
 #[derive(Default)]
 pub(crate) struct Thread {
@@ -141,6 +152,14 @@ impl Thread {
         }
     }
 
+    /// The frame around an address that is one of the thread's stack.
+    pub(crate) fn around(&self, address: u64) -> Around {
+        let outer = self.frames.partition_point(|frame| frame.stack > address);
+        let made = self.frames.get(outer);
+        let canonical = outer.checked_sub(1).map(|caller| self.frames[caller].stack);
+        Around { call: made.map(|made| made.call), stack: made.map(|made| made.stack), canonical }
+    }
+
     /// Takes the function that returns here, if the thread leaves it.
     pub(crate) fn leaves(&mut self, stack: u64) -> Option<Entered> {
         self.inside.take_if(|inside| inside.stack == stack)
@@ -161,6 +180,21 @@ mod tests {
     fn entered(thread: &mut Thread, stack: u64) -> Entered {
         thread.enters(Function::Allocate, stack);
         thread.entering.take().unwrap()
+    }
+
+    #[test]
+    fn a_frame_lies_between_the_call_of_its_function_and_the_one_that_it_makes() {
+        let mut thread = Thread::default();
+        thread.calls(0x9000, 1, Caller::Other);
+        thread.calls(0x8000, 2, Caller::Other);
+        let around = |address| {
+            let Around { call, stack, canonical } = thread.around(address);
+            (call, stack, canonical)
+        };
+        assert_eq!(around(0x9100), (Some(1), Some(0x9000), None), "of the first function");
+        assert_eq!(around(0x8ff8), (Some(2), Some(0x8000), Some(0x9000)));
+        assert_eq!(around(0x8000), (Some(2), Some(0x8000), Some(0x9000)));
+        assert_eq!(around(0x7ff8), (None, None, Some(0x8000)), "of the function that runs");
     }
 
     #[test]

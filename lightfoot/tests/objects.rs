@@ -189,6 +189,77 @@ fn fields_have_the_misses_and_uses_that_the_source_says() {
     }
 }
 
+/// Arrays in frames: one of structures, with a field that nobody uses; and two in scopes that
+/// exclude each other, so that compilers give them the same bytes. All are longer than the caches.
+const FRAMES: &str = r#"
+#define COUNT 20000L
+#define APART __attribute__((noinline, noclone))
+#define ALIGNED __attribute__((aligned(64)))
+struct particle { double volatile mass; long volatile number; char cold[48]; };
+APART void fill(struct particle *all) {
+    for (long i = 0; i < COUNT; i++) { all[i].mass = i; all[i].number = i; }
+}
+APART double walk(struct particle *all) {
+    double sum = 0;
+    for (long i = 0; i < COUNT; i++) sum += all[i].mass;
+    return sum;
+}
+APART double apart(double volatile *masses) {
+    double sum = 0;
+    for (long i = 0; i < 8 * COUNT; i++) masses[i] = i;
+    for (long i = 0; i < 8 * COUNT; i++) sum += masses[i];
+    return sum;
+}
+APART double own(void) {
+    struct particle particles[COUNT] ALIGNED;
+    fill(particles);
+    double sum = walk(particles);
+    for (long i = 0; i < COUNT; i++) sum += particles[i].number;
+    return sum;
+}
+APART double either(int which) {
+    double sum;
+    if (which) { struct particle odd[COUNT] ALIGNED; fill(odd); sum = walk(odd); }
+    else { double volatile even[8 * COUNT] ALIGNED; sum = apart(even); }
+    return sum;
+}
+int main(void) { return own() + either(0) + either(1) < 0; }
+"#;
+
+#[test]
+fn variables_in_frames_have_the_misses_that_the_source_says() {
+    let bench = Bench::new();
+    for level in ["-O0", "-O1", "-O2"] {
+        let options = [level, "-g", "-fno-stack-clash-protection"];
+        let Some(program) = compile(&bench, "frames", &options, FRAMES) else { return };
+        let report = report(&bench, &program, &["--by", "field", "--accesses"]);
+        let variable = |name: &str| {
+            let is_it = |row: &&Value| row["kind"] == "stack" && row["name"] == name;
+            let found = rows(&report, "objects").iter().find(is_it);
+            found.unwrap_or_else(|| panic!("no {name} at {level}"))
+        };
+        let particles = variable("own:particles");
+        assert_eq!(first_level(particles), (2 * COUNT, COUNT), "{level}");
+        assert_eq!(
+            (&particles["footprint_bytes"], &particles["stores"]),
+            (&(64 * COUNT).into(), &(2 * COUNT).into())
+        );
+        // The two arrays of `either` are told apart by the scope of the call.
+        assert_eq!(first_level(variable("either:odd")), (COUNT, COUNT), "{level}");
+        assert_eq!(first_level(variable("either:even")), (COUNT, COUNT), "{level}");
+        assert_eq!(variable("either:even")["loads"], 8 * COUNT);
+        let particle = named(&report, "particle");
+        assert_eq!(first_level(field(particle, "mass")), (2 * COUNT, 2 * COUNT), "of both arrays, {level}");
+        assert_eq!(first_level(field(particle, "number")), (COUNT, 0), "{level}");
+        let cold = field(particle, "cold");
+        assert_eq!((&cold["loads"], &cold["stores"]), (&0.into(), &0.into()), "{level}");
+        for column in MISSES {
+            let total = report["totals"][column].as_u64().unwrap_or(0);
+            assert_eq!(sum(rows(&report, "objects"), column), total, "{column} at {level}");
+        }
+    }
+}
+
 #[test]
 fn a_page_names_cold_fields_and_an_order_that_saves_lines() {
     let bench = Bench::new();

@@ -39,7 +39,7 @@ pub(crate) enum Missed {
 
 impl Fields {
     /// Counts a miss at an address of an object.
-    pub(crate) fn miss(&mut self, map: &ObjectMap, place: &Place, miss: &LocatedMiss, missed: Missed) {
+    pub(crate) fn miss(&mut self, map: &mut ObjectMap, place: &Place, miss: &LocatedMiss, missed: Missed) {
         let Some(layout) = self.layout(map, place.key) else { return };
         let sums = self.sums_at(layout, place, miss.address);
         match missed {
@@ -51,7 +51,7 @@ impl Fields {
     /// Counts an access to an object for its field, and notes the visit of its value.
     pub(crate) fn access(
         &mut self,
-        map: &ObjectMap,
+        map: &mut ObjectMap,
         place: &Place,
         (address, access): (u64, Access),
         (all, thread): (&mut AllUses, &mut ThreadUses),
@@ -66,7 +66,7 @@ impl Fields {
     }
 
     /// The layout of an object's elements.
-    pub(crate) fn layout(&mut self, map: &ObjectMap, key: ObjectKey) -> Option<u32> {
+    pub(crate) fn layout(&mut self, map: &mut ObjectMap, key: ObjectKey) -> Option<u32> {
         if let Some((_, layout)) = self.last.filter(|last| last.0 == key) {
             return layout;
         }

@@ -58,6 +58,8 @@ pub(crate) fn variables(module: &Module, listing: &Listing) -> Vec<Variable> {
 #[derive(Default)]
 pub(crate) struct Globals {
     pub(crate) all: Vec<Variable>,
+    /// Whether each shares bytes with no other variable.
+    alone: Vec<bool>,
     /// Variables with names that lie in a page, by number, sorted by address; then sections.
     pages: ByNumber<u64, Vec<u32>>,
 }
@@ -67,6 +69,7 @@ impl Globals {
     pub(crate) fn add(&mut self, variables: Vec<Variable>) {
         let first = self.all.len();
         self.all.extend(variables);
+        self.mark_alone(first);
         let mut changed = Vec::new();
         for number in first..self.all.len() {
             let range = &self.all[number].range;
@@ -85,6 +88,31 @@ impl Globals {
                 });
             }
         }
+    }
+
+    /// Marks those of the variables from `first` on, which are of one file, that share bytes with
+    /// none of them.
+    fn mark_alone(&mut self, first: usize) {
+        self.alone.extend(self.all[first..].iter().map(|variable| variable.kind == VariableKind::Named));
+        let mut sorted: Vec<usize> = (first..self.all.len()).filter(|&number| self.alone[number]).collect();
+        sorted.sort_unstable_by_key(|&number| self.all[number].range.start);
+        // The one that reaches farthest so far.
+        let mut farthest: Option<usize> = None;
+        for number in sorted {
+            let range = &self.all[number].range;
+            match farthest.filter(|&before| self.all[before].range.end > range.start) {
+                Some(before) => (self.alone[before], self.alone[number]) = (false, false),
+                None => farthest = Some(number),
+            }
+            if farthest.is_none_or(|before| self.all[before].range.end < range.end) {
+                farthest = Some(number);
+            }
+        }
+    }
+
+    /// Whether all bytes of a variable are of no other one.
+    pub(crate) fn is_alone(&self, number: u32) -> bool {
+        self.alone[number as usize]
     }
 
     /// Nothing lies anywhere any more; numbers stay.
@@ -140,5 +168,25 @@ mod tests {
             let found = globals.find(address).map(|number| globals.all[number as usize].name.as_str());
             assert_eq!(found, expected, "{address:#x}");
         }
+    }
+
+    #[test]
+    fn a_variable_is_alone_if_none_of_its_file_shares_a_byte() {
+        let mut globals = Globals::default();
+        globals.add(vec![
+            variable(".data", 0x5000..0x7000, VariableKind::Section),
+            variable("around", 0x5000..0x5100, VariableKind::Named),
+            variable("within", 0x5010..0x5020, VariableKind::Named),
+            variable("at its end", 0x50f0..0x5110, VariableKind::Named),
+            variable("behind", 0x5110..0x5120, VariableKind::Named),
+            variable("alias", 0x5200..0x5210, VariableKind::Named),
+            variable("other alias", 0x5200..0x5210, VariableKind::Named),
+        ]);
+        globals.add(vec![variable("of another file", 0x9000..0x9008, VariableKind::Named)]);
+        let alone: Vec<&str> = (0..globals.all.len() as u32)
+            .filter(|&number| globals.is_alone(number))
+            .map(|number| globals.all[number as usize].name.as_str())
+            .collect();
+        assert_eq!(alone, ["behind", "of another file"]);
     }
 }

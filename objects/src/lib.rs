@@ -16,6 +16,7 @@
 mod debug;
 mod fields;
 mod globals;
+mod locals;
 mod map;
 mod names;
 mod order;

@@ -3,6 +3,7 @@
 use crate::debug::layout::TypeLayout;
 use crate::fields::{Fields, TypeSums};
 use crate::globals::{Variable, VariableKind};
+use crate::locals::Local;
 use crate::map::ObjectKey;
 use crate::order::Visits;
 use crate::tally::ObjectMisses;
@@ -90,7 +91,7 @@ pub enum ObjectKind {
     Global,
     /// What a section of data holds besides variables with names.
     Section,
-    /// Frames of one function.
+    /// A variable of a function, or what else frames of the function hold.
     Stack,
     /// Code of one file.
     Code,
@@ -144,10 +145,18 @@ pub(crate) fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// What a run knows of its objects.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub(crate) heap: &'a HeapProfile,
+    /// Variables of files, and variables of functions, by number.
+    pub(crate) variables: &'a [Variable],
+    pub(crate) locals: &'a [Local],
+}
+
 /// Finds the names of objects.
 struct Naming<'a> {
-    heap: &'a HeapProfile,
-    variables: &'a [Variable],
+    known: Known<'a>,
     modules: &'a [Module],
     symbols: Symbolizer,
     frames: Vec<Frame>,
@@ -158,14 +167,13 @@ struct Naming<'a> {
 pub(crate) fn name(
     found: Vec<(ObjectKey, ObjectMisses)>,
     (fields, uses): (Option<Fields>, Option<AllUses>),
-    heap: &HeapProfile,
-    variables: &[Variable],
+    known: &Known<'_>,
     modules: &[Module],
 ) -> Named {
     let mut symbols = Symbolizer::new();
     symbols.name_generated(modules);
-    let mut naming =
-        Naming { heap, variables, modules, symbols, frames: Vec::new(), of_calls: HashMap::new() };
+    let known = *known;
+    let mut naming = Naming { known, modules, symbols, frames: Vec::new(), of_calls: HashMap::new() };
     let types = fields.as_ref().map(Fields::types_of_objects).unwrap_or_default();
     let mut objects: Vec<Object> = Vec::new();
     let mut places: HashMap<(ObjectKind, String, Option<String>, Vec<usize>), usize> = HashMap::new();
@@ -190,7 +198,7 @@ pub(crate) fn name(
         }
     }
     let types = fields.map(|fields| types_found(fields, visits)).unwrap_or_default();
-    let (frames, has_allocator, lost) = (naming.frames, heap.has_allocator, heap.lost);
+    let (frames, has_allocator, lost) = (naming.frames, known.heap.has_allocator, known.heap.lost);
     Named { objects, frames, types, has_allocator, lost }
 }
 
@@ -214,10 +222,11 @@ impl Naming<'_> {
             ObjectKey::Blocks(site) => self.blocks(site),
             ObjectKey::Variable(number) => self.variable(number),
             ObjectKey::Call(call) => {
-                let address = self.heap.calls.get(call as usize).map(|call| call.address);
+                let address = self.known.heap.calls.get(call as usize).map(|call| call.address);
                 self.frame(address.unwrap_or(0))
             }
             ObjectKey::Running(address) => self.frame(address),
+            ObjectKey::Local(number) => self.local(number),
             ObjectKey::Code(page) => self.code(page << 12),
             ObjectKey::Allocator => {
                 Object { kind: ObjectKind::Allocator, name: "beside blocks".into(), ..Object::default() }
@@ -227,7 +236,7 @@ impl Naming<'_> {
     }
 
     fn blocks(&mut self, site: u32) -> Object {
-        let Some(known) = self.heap.sites.get(site as usize) else { return Object::default() };
+        let Some(known) = self.known.heap.sites.get(site as usize) else { return Object::default() };
         let mut stack = Vec::new();
         for &call in &known.stack {
             let (from, to) = self.frames_of(call);
@@ -253,7 +262,7 @@ impl Naming<'_> {
     }
 
     fn variable(&self, number: u32) -> Object {
-        let Variable { path, name, range, kind, .. } = &self.variables[number as usize];
+        let Variable { path, name, range, kind, .. } = &self.known.variables[number as usize];
         let kind = match kind {
             VariableKind::Named => ObjectKind::Global,
             VariableKind::Section => ObjectKind::Section,
@@ -263,6 +272,17 @@ impl Naming<'_> {
             name: demangle(name),
             library: Some(path.to_string_lossy().into_owned()),
             footprint_bytes: Some(range.end - range.start),
+            ..Object::default()
+        }
+    }
+
+    fn local(&self, number: u32) -> Object {
+        let Local { path, name, size_bytes, .. } = &self.known.locals[number as usize];
+        Object {
+            kind: ObjectKind::Stack,
+            name: name.clone(),
+            library: Some(text(path)),
+            footprint_bytes: Some(*size_bytes),
             ..Object::default()
         }
     }
@@ -297,8 +317,8 @@ impl Naming<'_> {
             return *known;
         }
         let from = self.frames.len();
-        let heap::Call { module, address } = self.heap.calls[call as usize];
-        let module = &self.heap.modules[module as usize];
+        let heap::Call { module, address } = self.known.heap.calls[call as usize];
+        let module = &self.known.heap.modules[module as usize];
         let function = self.symbols.function_at(module, address).function;
         let function = demangle(&self.symbols.functions()[function].name);
         let bare = Frame { function, library: text(&module.path), file: None, line: None };

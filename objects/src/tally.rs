@@ -58,10 +58,12 @@ fn of_side(misses: &mut Misses, side: MissSide) -> &mut u64 {
 /// Sums by key.
 #[derive(Default)]
 pub(crate) struct Tally {
-    /// Numbers of objects by places of allocation, variables and calls, plus one; 0 is none yet.
+    /// Numbers of objects by places of allocation, variables, calls and variables of functions,
+    /// plus one; 0 is none yet.
     sites: Vec<u32>,
     variables: Vec<u32>,
     calls: Vec<u32>,
+    locals: Vec<u32>,
     /// Numbers of all others.
     others: HashMap<ObjectKey, u32>,
     keys: Vec<ObjectKey>,
@@ -76,6 +78,7 @@ impl Tally {
             ObjectKey::Blocks(site) => (&mut self.sites, site),
             ObjectKey::Variable(number) => (&mut self.variables, number),
             ObjectKey::Call(call) => (&mut self.calls, call),
+            ObjectKey::Local(number) => (&mut self.locals, number),
             _ => {
                 let next = self.keys.len() as u32;
                 let number = *self.others.entry(key).or_insert(next);

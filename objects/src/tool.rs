@@ -16,8 +16,9 @@
 //! totals. **Leaves out** programs that the program starts, and levels that are not plain.
 
 use crate::fields::{Fields, Missed};
+use crate::locals::Wanted;
 use crate::map::{ObjectKey, ObjectMap, Place, WARMED};
-use crate::names::{name, Named};
+use crate::names::{name, Known, Named};
 use crate::tally::Tally;
 use crate::uses::{AllUses, ThreadUses};
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step, Stream};
@@ -85,7 +86,9 @@ impl ObjectTool {
     /// Also finds the types of objects, and counts misses by field.
     #[must_use]
     pub fn with_types(self) -> ObjectTool {
-        ObjectTool { fields: Some(Fields::default()), ..self }
+        let mut tool = ObjectTool { fields: Some(Fields::default()), ..self };
+        tool.map.iter_mut().for_each(|map| map.locals.wanted = Wanted::All);
+        tool
     }
 
     /// Also counts accesses, bytes used of fetched lines, and fields that are used together: for a
@@ -212,7 +215,7 @@ impl Counting<'_> {
             return;
         }
         let ip = || self.sites.sites.get(site).map_or(0, |site| site.ip);
-        let place = self.map.at(&self.calls, address, ip);
+        let place = self.map.variable_at(&self.calls, address, ip);
         uses.of(self.tally.number(place.key)).count(access);
         uses.touch(thread, address, size_bytes.into());
         if let Some(fields) = &mut self.fields {
@@ -226,7 +229,7 @@ impl Counting<'_> {
             return Place { key: ObjectKey::Code(miss.address >> 12), start: 0, size_bytes: 0 };
         }
         let ip = || self.sites.sites.get(miss.site()).map_or(0, |site| site.ip);
-        self.map.at(&self.calls, miss.address, ip)
+        self.map.variable_at(&self.calls, miss.address, ip)
     }
 }
 
@@ -311,10 +314,15 @@ impl Tool for ObjectTool {
         self.end_image();
         let Some(map) = self.map.take() else { return Ok(Report::default()) };
         let profile = &summary.outcome().profile;
-        let (heap, variables) = map.finish(profile.instructions_retired());
+        let (heap, variables, locals) = map.finish(profile.instructions_retired());
         let found = std::mem::take(&mut self.tally).finish();
         let more = (self.fields.take(), self.uses.take());
-        self.found.objects = name(found, more, &heap, &variables, &profile.modules);
+        self.found.objects = name(
+            found,
+            more,
+            &Known { heap: &heap, variables: &variables, locals: &locals },
+            &profile.modules,
+        );
         Ok(Report::default())
     }
 }

@@ -10,10 +10,10 @@ use crate::debug::entries::{DebugFile, EntryId};
 use crate::debug::generic::instance;
 use crate::debug::layout::TypeLayout;
 use crate::debug::result::{fate, CallPlace, Fate};
+use crate::locals::{DebugFiles, Local};
 use crate::map::{ObjectKey, ObjectMap, Place};
 use instrument::Module;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use symbol::{demangle, Symbolizer};
 
 /// The type of an object's elements.
@@ -32,7 +32,6 @@ const RUST: &[&str] =
 /// Types of objects.
 #[derive(Default)]
 pub(crate) struct Typing {
-    files: HashMap<PathBuf, Option<DebugFile>>,
     symbols: Symbolizer,
     pub(crate) layouts: Vec<TypeLayout>,
     numbers: HashMap<(String, u64), Vec<u32>>,
@@ -41,11 +40,12 @@ pub(crate) struct Typing {
 
 impl Typing {
     /// The type of an object; debug information is read when a file is first asked for.
-    pub(crate) fn of(&mut self, key: ObjectKey, map: &ObjectMap) -> Option<&Typed> {
+    pub(crate) fn of(&mut self, key: ObjectKey, map: &mut ObjectMap) -> Option<&Typed> {
         if !self.of_objects.contains_key(&key) {
             let found = match key {
-                ObjectKey::Blocks(site) => self.of_blocks(&map.stack(site)),
+                ObjectKey::Blocks(site) => self.of_blocks(&map.stack(site), &mut map.locals.files),
                 ObjectKey::Variable(number) => self.of_variable(number, map),
+                ObjectKey::Local(number) => self.of_local(number, map),
                 _ => None,
             };
             self.of_objects.insert(key, found);
@@ -58,30 +58,40 @@ impl Typing {
         self.of_objects.iter().filter_map(|(key, typed)| Some((*key, typed.as_ref()?)))
     }
 
-    fn of_variable(&mut self, number: u32, map: &ObjectMap) -> Option<Typed> {
+    fn of_variable(&mut self, number: u32, map: &mut ObjectMap) -> Option<Typed> {
         let variable = map.variable(number).clone();
-        let file = file(&mut self.files, &variable.path)?;
+        let file = map.locals.files.of(&variable.path)?;
         let id = file.variable_at(variable.link_address)?;
+        self.of_entry(file, id)
+    }
+
+    fn of_local(&mut self, number: u32, map: &mut ObjectMap) -> Option<Typed> {
+        let Local { path, id, .. } = map.locals.all[number as usize].clone();
+        self.of_entry(map.locals.files.of(&path)?, id)
+    }
+
+    /// The type of a variable with this entry.
+    fn of_entry(&mut self, file: &mut DebugFile, id: EntryId) -> Option<Typed> {
         let of = file.type_of(id)?;
         let element = file.element(of)?;
         let layout = file.layout(element)?;
         Some(self.typed(layout, "its own type".into()))
     }
 
-    fn of_blocks(&mut self, stack: &[(Module, u64)]) -> Option<Typed> {
+    fn of_blocks(&mut self, stack: &[(Module, u64)], files: &mut DebugFiles) -> Option<Typed> {
         let mut is_in_library = false;
         for (module, address) in stack {
             let offset = address.wrapping_sub(module.start).wrapping_add(module.file_offset);
             let function = self.symbols.function_at(module, *address).function;
             let name = demangle(&self.symbols.functions()[function].name);
             let is_rust = RUST.iter().any(|start| name.trim_start_matches('<').starts_with(start));
-            let found = match file(&mut self.files, &module.path) {
+            let found = match files.of(&module.path) {
                 Some(file) => of_call(file, offset, is_in_library || is_rust),
                 None => Fate::Unknown,
             };
             match found {
                 Fate::Known(id, way) => {
-                    let layout = file(&mut self.files, &module.path)?.layout(id)?;
+                    let layout = files.of(&module.path)?.layout(id)?;
                     return Some(self.typed(layout, way));
                 }
                 Fate::Returned => {}
@@ -103,14 +113,6 @@ impl Typing {
         });
         Typed { layout: number, way }
     }
-}
-
-/// The debug information of the file at a path.
-fn file<'a>(files: &'a mut HashMap<PathBuf, Option<DebugFile>>, path: &Path) -> Option<&'a mut DebugFile> {
-    if !files.contains_key(path) {
-        files.insert(path.to_owned(), DebugFile::read(path));
-    }
-    files.get_mut(path)?.as_mut()
 }
 
 /// What becomes of the result of the call at an offset of a file. Of functions between Rust's

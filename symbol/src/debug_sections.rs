@@ -45,6 +45,13 @@ impl DebugSections {
         Some(DebugSections { dwarf, segments })
     }
 
+    /// Whether the file at `path` has its debug information in itself, not in a separate file.
+    /// Reads headers only.
+    pub fn lie_in(path: &Path) -> bool {
+        let own = Sparse::open(path);
+        own.is_some_and(|own| own.parse().is_some_and(|file| file.section_by_name(".debug_info").is_some()))
+    }
+
     /// The link address of the code at `offset` of the file.
     pub fn link_address(&self, offset: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| segment.address_of(offset))

@@ -27,21 +27,24 @@
 //! **How.** A core's way of a line has the number of its *copy*: the state, the bytes that others
 //! have written since (*stale*), and the bytes that the core has written while the line was its
 //! own. The latter become stale for others when the core loses the line, because nobody can read
-//! them before. So a hit touches one row and one copy, and only misses and upgrades look at other
-//! cores.
+//! them before. While a line is in the first level, the slot there has what hits change of the
+//! copy, so that a hit touches one slot, and only misses and upgrades look at other cores.
 //!
 //! **Leaves out** instructions, prefetchers, and lines that the shared level or its directory drops
 //! for want of room. **Cost:** 64 bytes of memory for each line and core that touches it.
 
+mod hits;
 mod results;
 
-use crate::associative::{Associative, Dated, Standing};
+use crate::associative::Associative;
+use crate::copies::{CoreCopy, Held, State, IN_FIRST, IN_SECOND, NONE, TAKEN};
 use crate::counts::{Counts, LineCounts, Pair, SiteCounts};
+use crate::directory::Directory;
+use crate::own::Own;
 use crate::ways::{FirstLevel, SecondLevel};
+pub(crate) use hits::plain;
 use simulate::Geometry;
 use symbol::ByNumber;
-
-const NONE: u32 = u32::MAX;
 
 /// The private levels of each core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,85 +57,39 @@ pub struct PrivateLevels {
 
 /// What a reference does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Access {
     /// It reads.
-    Load,
+    Load = READS,
     /// It writes.
-    Store,
+    Store = WRITES,
     /// It reads and then writes the same bytes.
-    Modify,
+    Modify = READS | WRITES,
     /// It reads and writes the same bytes in one step.
-    Atomic,
+    Atomic = READS | WRITES | 4,
 }
+
+const READS: u8 = 1;
+const WRITES: u8 = 2;
 
 impl Access {
-    fn reads(self) -> bool {
-        self != Access::Store
+    #[inline(always)]
+    pub(crate) fn reads(self) -> bool {
+        self as u8 & READS != 0
     }
 
-    fn writes(self) -> bool {
-        self != Access::Load
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Invalid,
-    Shared,
-    Exclusive,
-    Modified,
-}
-
-/// Where a core has a line, and how it lost it.
-const IN_FIRST: u8 = 1;
-const IN_SECOND: u8 = 2;
-const TAKEN: u8 = 4;
-
-/// A core's copy of a line, present or lost.
-#[derive(Clone, Copy, Debug)]
-struct CoreCopy {
-    /// Bytes that others have written since the last true sharing.
-    stale: u64,
-    /// Bytes that the core has written and that are not stale for others yet.
-    fresh: u64,
-    /// All bytes that the core has read, and written.
-    read: u64,
-    written: u64,
-    /// When the core used it last.
-    time: u64,
-    line: u32,
-    /// The next copy of the line.
-    next: u32,
-    /// The pair of the miss that is neither true nor false yet.
-    pending: u32,
-    /// The site whose write took the line.
-    taker: u32,
-    core: u16,
-    state: State,
-    place: u8,
-    taker_at: u8,
-    /// In the fully associative level.
-    twin: Standing,
-}
-
-impl Dated for CoreCopy {
-    fn time(&self) -> u64 {
-        self.time
+    #[inline(always)]
+    pub(crate) fn writes(self) -> bool {
+        self as u8 & WRITES != 0
     }
 
-    fn standing(&mut self) -> &mut Standing {
-        &mut self.twin
+    /// Of the bytes that it touches those that it reads, and those that it writes. Loads and stores
+    /// take turns as no branch foresees, so there is none.
+    #[inline(always)]
+    fn divide(self, bytes: u64) -> (u64, u64) {
+        let all_or_none = |is: bool| 0u64.wrapping_sub(is.into());
+        (all_or_none(self.reads()) & bytes, all_or_none(self.writes()) & bytes)
     }
-}
-
-/// A line that was touched.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    number: u64,
-    /// The copy of the core that touched it last for the first time.
-    copies: u32,
-    /// Its index among the shared lines.
-    shared: u32,
 }
 
 /// A core.
@@ -174,8 +131,7 @@ pub struct CoherentCaches {
     line_shift: u32,
     cores: Vec<Core>,
     copies: Vec<CoreCopy>,
-    lines: Vec<Line>,
-    numbers: ByNumber<u64, u32>,
+    lines: Directory,
     shared: Vec<LineCounts>,
     /// The line of each entry of `shared`.
     shared_lines: Vec<u32>,
@@ -193,8 +149,7 @@ impl CoherentCaches {
             line_shift: first.line_bytes.trailing_zeros(),
             cores: Vec::new(),
             copies: Vec::new(),
-            lines: Vec::new(),
-            numbers: ByNumber::default(),
+            lines: Directory::default(),
             shared: Vec::new(),
             shared_lines: Vec::new(),
             pairs: Vec::new(),
@@ -204,7 +159,6 @@ impl CoherentCaches {
     }
 
     /// A core makes a reference. Cost: some ns for a hit, some tens of ns for a miss.
-    #[inline]
     pub fn access(&mut self, core: usize, address: u64, size_bytes: u32, access: Access, site: u32) {
         if core >= self.cores.len() {
             self.add_cores(core + 1);
@@ -277,30 +231,25 @@ impl CoherentCaches {
     }
 
     /// A core touches a line; returns whether it needed another core's leave.
-    #[inline(always)]
     fn touch(&mut self, touch: Touch) -> bool {
         let Touch { core, line, bytes, access, .. } = touch;
         let own = &mut self.cores[core];
         own.counts.loads += u64::from(access.reads());
         own.counts.stores += u64::from(access.writes());
         own.time += 1;
-        let (copy, transfers) = match own.first.find(line) {
-            Some(copy) => (copy, false),
+        let (slot, transfers) = match own.first.find(line) {
+            Some(slot) => (slot, false),
             None => self.miss(&touch),
         };
-        let time = self.cores[core].time;
-        let own = &mut self.copies[copy as usize];
-        own.time = time;
-        own.read |= if access.reads() { bytes } else { 0 };
-        let written = if access.writes() { bytes } else { 0 };
-        own.written |= written;
-        own.fresh |= written;
-        // Nearly all references end here.
-        let is_plain =
-            own.stale & bytes == 0 && own.twin.in_level && (written == 0 || own.state == State::Modified);
-        match is_plain {
+        let own = &mut self.cores[core];
+        let time = own.time;
+        let held = &mut own.first.slot(slot).held;
+        let (read, written) = access.divide(bytes);
+        let is_calm = held.is_calm(read, written);
+        held.touch(read, written, time);
+        match is_calm {
             true => transfers,
-            false => self.unusual(copy, &touch) | transfers,
+            false => self.unusual(slot, &touch) | transfers,
         }
     }
 
@@ -308,17 +257,20 @@ impl CoherentCaches {
     /// core's leave.
     #[cold]
     #[inline(never)]
-    fn unusual(&mut self, copy: u32, touch: &Touch) -> bool {
+    fn unusual(&mut self, slot: usize, touch: &Touch) -> bool {
         let Touch { core, bytes, access, site, .. } = *touch;
-        let own = &mut self.copies[copy as usize];
-        if own.stale & bytes != 0 {
-            own.stale = 0;
-            self.essential(copy);
+        let Core { first, twin, .. } = &mut self.cores[core];
+        let slots = first.slots();
+        let copy = slots[slot].copy;
+        let held = &mut slots[slot].held;
+        let (state, is_stale) = (held.state, held.stale & bytes != 0);
+        held.stale = if is_stale { 0 } else { held.stale };
+        if !held.twin.in_level {
+            twin.enter(&mut Own { copies: &mut self.copies, slots }, copy);
         }
-        if !self.copies[copy as usize].twin.in_level {
-            self.cores[core].twin.enter(&mut self.copies, copy);
+        if is_stale {
+            self.essential(core, copy);
         }
-        let state = self.copies[copy as usize].state;
         if !access.writes() || state == State::Modified {
             return false;
         }
@@ -327,33 +279,32 @@ impl CoherentCaches {
             taken = self.take(copy, Taker { core, site, at: touch.at });
             self.cores[core].counts.upgrades += 1;
             self.site(site).upgrades += 1;
-            let line = self.copies[copy as usize].line;
-            let known = self.lines[line as usize].shared;
+            let known = self.lines[self.copies[copy as usize].line].shared;
             if let Some(counts) = self.shared.get_mut(known as usize) {
                 counts.upgrades += 1;
             }
         }
-        self.copies[copy as usize].state = State::Modified;
+        self.cores[core].first.slot(slot).held.state = State::Modified;
         taken > 0
     }
 
-    /// The first level lacks the line: finds out why, and fetches it. Returns the copy, and whether
+    /// The first level lacks the line: finds out why, and fetches it. Returns its slot, and whether
     /// another core held it.
     #[cold]
     #[inline(never)]
-    fn miss(&mut self, touch: &Touch) -> (u32, bool) {
+    fn miss(&mut self, touch: &Touch) -> (usize, bool) {
         let Touch { core, line, access, site, .. } = *touch;
         // A line that the second level has needs no look-up among all lines.
         let near = self.cores[core].second.as_mut().and_then(|second| second.find(line));
         let (copy, is_new) = near.map_or_else(|| self.copy_of(core, line), |copy| (copy, false));
-        let CoreCopy { state, place, twin, .. } = self.copies[copy as usize];
+        let mut held = self.copies[copy as usize].held;
         let counts = &mut self.cores[core].counts;
         if is_new {
             counts.cold += 1;
             self.site(site).cold += 1;
-        } else if place & TAKEN != 0 {
+        } else if held.place & TAKEN != 0 {
             self.shares(copy, touch);
-        } else if twin.in_level {
+        } else if held.twin.in_level {
             counts.conflict += 1;
             self.site(site).conflict += 1;
         } else {
@@ -361,32 +312,26 @@ impl CoherentCaches {
             self.site(site).capacity += 1;
         }
         let mut transfers = false;
-        if state == State::Invalid {
+        if held.state == State::Invalid {
             self.cores[core].counts.private_misses += 1;
             transfers = self.fetch(copy, touch);
-            self.copies[copy as usize].state = match access {
+            held.state = match access {
                 Access::Load if transfers => State::Shared,
                 Access::Load => State::Exclusive,
                 _ => State::Modified,
             };
+            // What was written before a cold miss has come with the line.
+            held.stale = if is_new { 0 } else { self.copies[copy as usize].held.stale };
         }
-        let own = &mut self.copies[copy as usize];
-        own.place &= !TAKEN;
-        // What was written before a cold miss has come with the line.
-        own.stale = if is_new { 0 } else { own.stale };
-        self.enter(core, copy, line);
-        (copy, transfers)
+        held.place &= !TAKEN;
+        (self.enter(copy, line, held), transfers)
     }
 
     /// The core's copy of a line, and whether it is new.
     fn copy_of(&mut self, core: usize, number: u64) -> (u32, bool) {
-        let lines = &mut self.lines;
-        let line = *self.numbers.entry(number).or_insert_with(|| {
-            lines.push(Line { number, copies: NONE, shared: NONE });
-            lines.len() as u32 - 1
-        });
-        let mut at = self.lines[line as usize].copies;
-        while at != NONE && usize::from(self.copies[at as usize].core) != core {
+        let line = self.lines.number(number);
+        let mut at = self.lines[line].copies;
+        while at != NONE && usize::from(self.copies[at as usize].held.core) != core {
             at = self.copies[at as usize].next;
         }
         if at != NONE {
@@ -394,22 +339,22 @@ impl CoherentCaches {
         }
         let copy = self.copies.len() as u32;
         self.copies.push(CoreCopy {
-            stale: 0,
-            fresh: 0,
-            read: 0,
-            written: 0,
-            time: 0,
+            held: Held { core: core as u16, ..Held::LOST },
             line,
-            next: std::mem::replace(&mut self.lines[line as usize].copies, copy),
+            next: std::mem::replace(&mut self.lines[line].copies, copy),
             pending: NONE,
-            taker: NONE,
-            core: core as u16,
-            state: State::Invalid,
-            place: 0,
-            taker_at: 0,
-            twin: Standing::default(),
+            slot_or_taker: NONE,
         });
         (copy, true)
+    }
+
+    /// What hits change of a copy.
+    fn held(&mut self, copy: u32) -> &mut Held {
+        let own = &mut self.copies[copy as usize];
+        match own.held.place & IN_FIRST {
+            0 => &mut own.held,
+            _ => &mut self.cores[usize::from(own.held.core)].first.slot(own.slot_or_taker as usize).held,
+        }
     }
 
     /// Asks the directory for a line that no private level of the core has; returns whether another
@@ -418,22 +363,22 @@ impl CoherentCaches {
         let Touch { core, access, site, at, .. } = *touch;
         let line = self.copies[copy as usize].line;
         let mut holds = false;
-        let mut other = self.lines[line as usize].copies;
+        let mut other = self.lines[line].copies;
         while other != NONE {
-            let held = self.copies[other as usize];
-            if other != copy && held.state != State::Invalid {
+            let state = if other == copy { State::Invalid } else { self.held(other).state };
+            if state != State::Invalid {
                 holds = true;
-                if held.state == State::Modified {
+                if state == State::Modified {
                     self.cores[core].counts.dirty_transfers += 1;
                     let shared = self.shared_line(line);
                     self.shared[shared].dirty_transfers += 1;
                     self.publish(other);
                 }
                 if access == Access::Load {
-                    self.copies[other as usize].state = State::Shared;
+                    self.held(other).state = State::Shared;
                 }
             }
-            other = held.next;
+            other = self.copies[other as usize].next;
         }
         if holds && access != Access::Load {
             self.take(copy, Taker { core, site, at });
@@ -443,40 +388,39 @@ impl CoherentCaches {
 
     /// Makes the bytes that a core has written stale for all others.
     fn publish(&mut self, copy: u32) {
-        let CoreCopy { fresh, line, .. } = self.copies[copy as usize];
-        self.copies[copy as usize].fresh = 0;
-        let mut other = self.lines[line as usize].copies;
+        let line = self.copies[copy as usize].line;
+        let fresh = std::mem::take(&mut self.held(copy).fresh);
+        let mut other = self.lines[line].copies;
         while other != NONE {
-            let held = &mut self.copies[other as usize];
             if other != copy {
-                held.stale |= fresh;
+                self.held(other).stale |= fresh;
             }
-            other = held.next;
+            other = self.copies[other as usize].next;
         }
     }
 
     /// Takes a line from all other cores; returns how many held it.
     fn take(&mut self, copy: u32, taker: Taker) -> u32 {
         let line = self.copies[copy as usize].line;
-        let number = self.lines[line as usize].number;
+        let number = self.lines[line].number;
         let mut taken = 0;
-        let mut other = self.lines[line as usize].copies;
+        let mut other = self.lines[line].copies;
         while other != NONE {
-            let held = self.copies[other as usize];
-            if other != copy && held.state != State::Invalid {
+            if other != copy && self.held(other).state != State::Invalid {
                 taken += 1;
                 self.publish(other);
                 self.is_false(other);
-                let loses = usize::from(held.core);
-                let core = &mut self.cores[loses];
-                core.twin.take(&mut self.copies[other as usize].twin);
-                core.first.remove(number);
+                let lost = &mut self.copies[other as usize];
+                let core = &mut self.cores[usize::from(lost.held.core)];
+                if lost.held.place & IN_FIRST != 0 {
+                    lost.held = core.first.empty(lost.slot_or_taker as usize).held;
+                }
+                core.twin.take(&mut lost.held.twin);
                 core.second.iter_mut().for_each(|second| second.remove(number));
-                let held = &mut self.copies[other as usize];
-                (held.state, held.place) = (State::Invalid, TAKEN);
-                (held.taker, held.taker_at) = (taker.site, taker.at);
+                (lost.held.state, lost.held.place) = (State::Invalid, TAKEN);
+                (lost.slot_or_taker, lost.held.taker_at) = (taker.site, taker.at);
             }
-            other = held.next;
+            other = self.copies[other as usize].next;
         }
         if taken > 0 {
             self.cores[taker.core].counts.invalidations += u64::from(taken);
@@ -486,36 +430,41 @@ impl CoherentCaches {
         taken
     }
 
-    /// Puts a copy into the levels that lack it.
-    fn enter(&mut self, core: usize, copy: u32, line: u64) {
+    /// Puts a copy into the levels that lack it; returns its slot in the first one.
+    fn enter(&mut self, copy: u32, line: u64, mut held: Held) -> usize {
+        let core = usize::from(held.core);
         let own = &mut self.cores[core];
-        let left = own.first.insert(line, copy, |copy| self.copies[copy as usize].time);
-        let place = self.copies[copy as usize].place;
-        self.copies[copy as usize].place |= IN_FIRST;
-        self.leaves(left, IN_FIRST);
-        // The second level sees the misses of the first one.
-        let own = &mut self.cores[core];
-        if let Some(second) = &mut own.second {
-            if place & IN_SECOND != 0 {
-                second.find(line);
-            } else {
-                let left = second.insert(line, copy);
-                self.copies[copy as usize].place |= IN_SECOND;
-                self.leaves(left, IN_SECOND);
-            }
+        // The second level sees the misses of the first one; if it has the line, it was found.
+        let is_in_second = held.place & IN_SECOND != 0 || own.second.is_none();
+        held.place |= if own.second.is_some() { IN_FIRST | IN_SECOND } else { IN_FIRST };
+        let slot = own.first.oldest(line);
+        let left = own.first.fill(slot, line, copy, held);
+        let entering = &mut self.copies[copy as usize];
+        entering.held.place |= IN_FIRST;
+        entering.slot_or_taker = slot as u32;
+        if left.copy != NONE {
+            self.copies[left.copy as usize].held = left.held;
+            self.leaves(left.copy, IN_FIRST);
         }
+        if is_in_second {
+            return slot;
+        }
+        let left = self.cores[core].second.as_mut().and_then(|second| second.insert(line, copy));
+        if let Some(left) = left {
+            self.leaves(left, IN_SECOND);
+        }
+        slot
     }
 
     /// A copy has left a level; without a level it is lost for want of room.
-    fn leaves(&mut self, copy: Option<u32>, level: u8) {
-        let Some(copy) = copy else { return };
-        let left = &mut self.copies[copy as usize];
+    fn leaves(&mut self, copy: u32, level: u8) {
+        let left = if level == IN_FIRST { &mut self.copies[copy as usize].held } else { self.held(copy) };
         left.place &= !level;
         if left.place & (IN_FIRST | IN_SECOND) != 0 {
             return;
         }
-        let (was, core) = (left.state, usize::from(left.core));
-        left.state = State::Invalid;
+        let was = std::mem::replace(&mut left.state, State::Invalid);
+        let core = usize::from(left.core);
         if was == State::Modified {
             self.cores[core].counts.write_backs += 1;
             self.publish(copy);
@@ -525,7 +474,7 @@ impl CoherentCaches {
 
     /// Notes a miss of a line that another core's write has taken.
     fn shares(&mut self, copy: u32, touch: &Touch) {
-        let CoreCopy { line, taker, taker_at, .. } = self.copies[copy as usize];
+        let CoreCopy { held, line, slot_or_taker: taker, .. } = self.copies[copy as usize];
         let shared = self.shared_line(line) as u32;
         let pairs = &mut self.pairs;
         let pair = *self.pair_numbers.entry((shared, touch.site, taker)).or_insert_with(|| {
@@ -534,7 +483,7 @@ impl CoherentCaches {
                 missed: touch.site,
                 took: taker,
                 missed_at: touch.at,
-                took_at: taker_at,
+                took_at: held.taker_at,
                 true_sharing: 0,
                 false_sharing: 0,
             });
@@ -543,33 +492,30 @@ impl CoherentCaches {
         self.copies[copy as usize].pending = pair;
     }
 
-    /// The core has touched a byte that another one wrote: its last miss was of true sharing.
-    fn essential(&mut self, copy: u32) {
-        let CoreCopy { pending, core, .. } = self.copies[copy as usize];
-        if pending != NONE {
-            self.copies[copy as usize].pending = NONE;
-            self.pairs[pending as usize].true_sharing += 1;
-            let shared = self.pairs[pending as usize].line as usize;
-            self.shared[shared].true_sharing += 1;
-            self.cores[usize::from(core)].counts.true_sharing += 1;
+    /// A core has touched a byte that another one wrote: its last miss was of true sharing.
+    fn essential(&mut self, core: usize, copy: u32) {
+        let pending = std::mem::replace(&mut self.copies[copy as usize].pending, NONE);
+        if let Some(pair) = self.pairs.get_mut(pending as usize) {
+            pair.true_sharing += 1;
+            self.shared[pair.line as usize].true_sharing += 1;
+            self.cores[core].counts.true_sharing += 1;
         }
     }
 
     /// The core loses the line: if its last miss was not of true sharing, it was of false sharing.
     fn is_false(&mut self, copy: u32) {
-        let CoreCopy { pending, core, .. } = self.copies[copy as usize];
-        if pending != NONE {
-            self.copies[copy as usize].pending = NONE;
-            self.pairs[pending as usize].false_sharing += 1;
-            let shared = self.pairs[pending as usize].line as usize;
-            self.shared[shared].false_sharing += 1;
-            self.cores[usize::from(core)].counts.false_sharing += 1;
+        let copy = &mut self.copies[copy as usize];
+        let pending = std::mem::replace(&mut copy.pending, NONE);
+        if let Some(pair) = self.pairs.get_mut(pending as usize) {
+            pair.false_sharing += 1;
+            self.shared[pair.line as usize].false_sharing += 1;
+            self.cores[usize::from(copy.held.core)].counts.false_sharing += 1;
         }
     }
 
     /// The index of a line among the shared ones.
     fn shared_line(&mut self, line: u32) -> usize {
-        let entry = &mut self.lines[line as usize].shared;
+        let entry = &mut self.lines[line].shared;
         if *entry == NONE {
             *entry = self.shared.len() as u32;
             self.shared.push(LineCounts::default());

@@ -1,6 +1,7 @@
 //! What the caches have counted, while they run and at their end.
 
-use super::{CoherentCaches, Core, CoreCopy, NONE};
+use super::{CoherentCaches, Core};
+use crate::copies::{CoreCopy, NONE};
 use crate::counts::{Pair, Results, SharedLine, Touched};
 
 impl CoherentCaches {
@@ -17,14 +18,15 @@ impl CoherentCaches {
 
     /// The address of a shared line.
     pub fn address(&self, shared: usize) -> u64 {
-        self.lines[self.shared_lines[shared] as usize].number << self.line_shift
+        self.lines[self.shared_lines[shared]].number << self.line_shift
     }
 
     /// Empties all caches and forgets all lines, as when the program executes another one; the
     /// counts stay.
     pub fn forget(&mut self) {
         (0..self.copies.len() as u32).for_each(|copy| self.is_false(copy));
-        self.numbers.clear();
+        self.lines.forget();
+        self.settle();
         for core in 0..self.cores.len() {
             let counts = self.cores[core].counts;
             self.cores[core] = Core { counts, ..self.empty_core() };
@@ -34,6 +36,7 @@ impl CoherentCaches {
     /// Decides all misses that are open, and returns the results.
     pub fn finish(mut self) -> Results {
         (0..self.copies.len() as u32).for_each(|copy| self.is_false(copy));
+        self.settle();
         let mut results = Results {
             line_bytes: self.levels.first.line_bytes,
             cores: self.cores.iter().map(|core| core.counts).collect(),
@@ -49,13 +52,22 @@ impl CoherentCaches {
         results
     }
 
+    /// Copies get back what slots have of them.
+    fn settle(&mut self) {
+        for slot in self.cores.iter_mut().flat_map(|core| core.first.slots()) {
+            if let Some(copy) = self.copies.get_mut(slot.copy as usize) {
+                copy.held = slot.held;
+            }
+        }
+    }
+
     /// The cores that have touched a line.
     fn touched(&self, line: u32) -> Vec<Touched> {
         let mut all = Vec::new();
-        let mut at = self.lines[line as usize].copies;
+        let mut at = self.lines[line].copies;
         while at != NONE {
-            let CoreCopy { core, read, written, next, .. } = self.copies[at as usize];
-            all.push(Touched { core: core.into(), read, written });
+            let CoreCopy { held, next, .. } = self.copies[at as usize];
+            all.push(Touched { core: held.core.into(), read: held.read, written: held.written });
             at = next;
         }
         all.sort_unstable_by_key(|touched| touched.core);

@@ -48,6 +48,8 @@ struct Unit {
     start: usize,
     unit: gimli::Unit<SectionReader>,
     rows: Option<Vec<Entry>>,
+    /// Ranges of code with the rows of their functions, sorted, once they are asked for.
+    functions: Option<Vec<(Range<u64>, u32)>>,
 }
 
 /// The debug information of a file.
@@ -76,7 +78,7 @@ impl DebugFile {
                     ranges.push((range.begin..range.end, number));
                 }
             }
-            units.push(Unit { start: start.0, unit, rows: None });
+            units.push(Unit { start: start.0, unit, rows: None, functions: None });
         }
         ranges.sort_by_key(|(range, _)| range.start);
         let code = std::fs::File::open(path).ok();
@@ -108,8 +110,29 @@ impl DebugFile {
     pub(crate) fn rows(&mut self, unit: u32) -> &[Entry] {
         let DebugFile { sections, units, .. } = self;
         let Some(unit) = units.get_mut(unit as usize) else { return &[] };
-        let Unit { start, unit, rows } = unit;
+        let Unit { start, unit, rows, .. } = unit;
         rows.get_or_insert_with(|| read_rows(&sections.dwarf, unit, *start))
+    }
+
+    /// The function of a unit with the code at a link address.
+    pub(crate) fn function_at(&mut self, unit: u32, address: u64) -> Option<EntryId> {
+        self.rows(unit);
+        let Unit { rows: Some(rows), functions, .. } = self.units.get_mut(unit as usize)? else {
+            return None;
+        };
+        let functions = functions.get_or_insert_with(|| {
+            let all = rows.iter().enumerate().filter(|(_, entry)| entry.tag == gimli::DW_TAG_subprogram);
+            let ranges = |(row, entry): (usize, &Entry)| {
+                entry.ranges.clone().into_iter().map(move |range| (range, row as u32))
+            };
+            let mut found: Vec<_> = all.flat_map(ranges).collect();
+            found.sort_by_key(|(range, _)| range.start);
+            found
+        });
+        let behind = functions.partition_point(|(range, _)| range.start <= address);
+        let (_, row) =
+            functions[..behind].iter().rev().take(8).find(|(range, _)| range.contains(&address))?;
+        Some(EntryId { unit, row: *row })
     }
 
     /// The entry with this number.
@@ -202,6 +225,20 @@ impl DebugFile {
             }
         }
         None
+    }
+
+    /// The operations of an expression.
+    pub(crate) fn operations(
+        &self,
+        unit: u32,
+        expression: gimli::Expression<SectionReader>,
+    ) -> Option<Vec<gimli::Operation<SectionReader>>> {
+        let own = &self.units.get(unit as usize)?.unit;
+        let (mut operations, mut all) = (expression.operations(own.encoding()), Vec::new());
+        while let Some(operation) = operations.next().ok()? {
+            all.push(operation);
+        }
+        Some(all)
     }
 
     /// The first operation of an expression, if it is the only one but for one that says that the

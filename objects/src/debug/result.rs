@@ -17,6 +17,7 @@
 //! what functions around an allocator have. **Leaves out** variables by offsets from `rsp`.
 
 use super::entries::{DebugFile, Entry, EntryId};
+use super::function::{is_in_scope, scopes_of, variables_of};
 use gimli::{AttributeValue, Operation};
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
@@ -86,7 +87,7 @@ struct Following<'a> {
 /// What becomes of the result of a call.
 pub(crate) fn fate(file: &mut DebugFile, call: CallPlace) -> Fate {
     let Some(unit) = file.unit_at(call.address) else { return Fate::Unknown };
-    let Some(function) = function_at(file, unit, call.address) else { return Fate::Unknown };
+    let Some(function) = file.function_at(unit, call.address) else { return Fate::Unknown };
     let variables = variables_of(file, function);
     let mut following = Following { file, unit, function, variables, held: vec![Register::RAX], bytes: None };
     let found = following.follow(call);
@@ -95,31 +96,6 @@ pub(crate) fn fate(file: &mut DebugFile, call: CallPlace) -> Fate {
         (_, Some((id, way))) => Fate::Known(id, way),
         (fate, None) => fate,
     }
-}
-
-/// The function with the code at an address.
-fn function_at(file: &mut DebugFile, unit: u32, address: u64) -> Option<EntryId> {
-    let holds = |entry: &Entry| {
-        entry.tag == gimli::DW_TAG_subprogram && entry.ranges.iter().any(|range| range.contains(&address))
-    };
-    let row = file.rows(unit).iter().position(holds)?;
-    Some(EntryId { unit, row: row as u32 })
-}
-
-/// The variables and parameters of a function, those of inner scopes first.
-fn variables_of(file: &mut DebugFile, function: EntryId) -> Vec<(EntryId, Entry)> {
-    let rows = file.rows(function.unit);
-    let Some(own) = rows.get(function.row as usize) else { return Vec::new() };
-    let is_variable = |entry: &Entry| {
-        [gimli::DW_TAG_variable, gimli::DW_TAG_formal_parameter].contains(&entry.tag)
-            && entry.location.is_some()
-    };
-    let mut found: Vec<(EntryId, Entry)> = (function.row + 1..own.end)
-        .map(|row| (EntryId { row, ..function }, rows[row as usize].clone()))
-        .filter(|(_, entry)| is_variable(entry))
-        .collect();
-    found.reverse();
-    found
 }
 
 impl Following<'_> {
@@ -225,17 +201,8 @@ impl Following<'_> {
         }
     }
 
-    /// Whether an entry is in scope at an address: all scopes between it and the function hold it.
     fn is_in_scope(&mut self, entry: &Entry, address: u64) -> bool {
-        let mut parent = entry.parent;
-        while let Some(row) = parent.filter(|&row| row > self.function.row) {
-            let Some(scope) = self.file.entry(EntryId { unit: self.unit, row }) else { return false };
-            if !scope.ranges.is_empty() && !scope.ranges.iter().any(|range| range.contains(&address)) {
-                return false;
-            }
-            parent = scope.parent;
-        }
-        true
+        is_in_scope(&scopes_of(self.file, self.function, entry), address)
     }
 
     /// The operation by which a variable is found at an address.
@@ -344,7 +311,7 @@ impl Following<'_> {
         let number = ARGUMENTS.iter().position(|register| self.held.contains(register))?;
         let target = call.near_branch_target();
         let unit = self.file.unit_at(target)?;
-        let function = function_at(self.file, unit, target)?;
+        let function = self.file.function_at(unit, target)?;
         let rows = self.file.rows(unit);
         let own = &rows[function.row as usize];
         if own.ranges.first().is_none_or(|range| range.start != target) {
