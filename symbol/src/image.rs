@@ -8,6 +8,7 @@ use crate::table::{At, Candidate, List, Listed, Name, Size, Table};
 use crate::{debug_file, dwarf, frame, plt};
 use object::elf::{STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionKind, SymbolFlags, SymbolIndex};
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::path::Path;
 
@@ -54,7 +55,8 @@ pub(crate) struct Image {
     table: Table,
     coverage: Coverage,
     filled: Filled,
-    names: Option<Option<dwarf::Names>>,
+    /// They are not taken apart when the process ends, which would take milliseconds.
+    names: Option<Option<ManuallyDrop<dwarf::Names>>>,
 }
 
 impl Image {
@@ -185,10 +187,9 @@ impl Image {
     fn dwarf(&mut self) -> Option<&dwarf::Names> {
         let source = self.debug.as_mut().unwrap_or(&mut self.own);
         let names = self.names.get_or_insert_with(|| {
-            source.load(dwarf::is_read);
-            source.parse().and_then(|file| dwarf::Names::new(&file))
+            dwarf::Names::new(|section| source.section(section)).map(ManuallyDrop::new)
         });
-        names.as_ref()
+        names.as_deref()
     }
 }
 

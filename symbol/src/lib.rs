@@ -6,6 +6,7 @@
 //! | instructions of a block | source lines, with inlined frames | [`Symbolizer::frames`] |
 //! | a tool of the engine | names for it | [`ProgramNames`], to `run_named` |
 //! | a file | all names that it holds, and where they are | [`Listing::read`] |
+//! | a file | the functions that a pattern matches | [`WantedFunctions::read`] |
 //! | code that a program generates | its names too | [`Symbolizer::name_generated`], at the end |
 //! | a file | its DWARF, for questions of your own | [`DebugSections::read`] |
 //! | a mangled name | the name as the programmer wrote it | [`demangle`], [`Spellings`] |
@@ -45,6 +46,7 @@ mod spelling;
 mod symbolizer;
 mod table;
 mod vdso;
+mod wanted;
 
 pub use debug_sections::{DebugSections, SectionReader};
 pub use demangle::demangle;
@@ -54,6 +56,7 @@ pub use numbers::{ByNumber, Multiply};
 pub use source::{SourceFrame, Sources, UNKNOWN};
 pub use spelling::{may_include, Spellings};
 pub use symbolizer::{Function, FunctionRange, Library, Symbolizer};
+pub use wanted::{Wanted, WantedFunctions};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,9 @@
 //! would need unsafe code, because another process may change the file.
 
 use crate::elf::File;
-use object::{Object, ObjectSection};
+use object::elf::SHF_COMPRESSED;
+use object::{Object, ObjectSection, SectionFlags};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -73,6 +75,29 @@ impl Sparse {
         }
     }
 
+    /// The contents of a section, in memory of their own: this buffer keeps none of them, unless
+    /// the section is compressed. `None` if there is no such section.
+    pub(crate) fn section(&mut self, name: &str) -> Option<Vec<u8>> {
+        let parsed = self.parse()?;
+        let section = parsed.section_by_name(name)?;
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else { return None };
+        let plain = !sh_flags.contains(SHF_COMPRESSED) && !section.name().is_ok_and(|name| name.starts_with(".z"));
+        if let Some(file) = self.file.as_ref().filter(|_| plain) {
+            let (start, size) = section.file_range()?;
+            // A forged size is no reason to ask for memory.
+            if start.checked_add(size)? > self.bytes.len() as u64 {
+                return None;
+            }
+            let mut contents = vec![0; usize::try_from(size).ok()?];
+            file.read_exact_at(&mut contents, start).ok()?;
+            return Some(contents);
+        }
+        self.load(|known| known == name);
+        let parsed = self.parse()?;
+        let section = parsed.section_by_name(name)?;
+        section.uncompressed_data().ok().map(Cow::into_owned)
+    }
+
     fn read(&mut self, range: Range<usize>) -> Option<()> {
         let start = range.start as u64;
         let place = self.bytes.get_mut(range)?;
@@ -116,6 +141,20 @@ mod tests {
         assert!(!bytes(&sparse));
         sparse.load(|name| name == ".symtab");
         assert!(bytes(&sparse));
+    }
+
+    #[test]
+    fn a_section_alone_is_what_the_whole_file_has() {
+        let path = std::env::current_exe().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let file = File::parse(&*bytes).unwrap();
+        let (mut sparse, mut whole) = (Sparse::open(&path).unwrap(), Sparse::whole(bytes.clone()));
+        for name in [".text", ".strtab", ".debug_info", ".no such section"] {
+            let expected = file.section_by_name(name);
+            let expected = expected.map(|section| section.uncompressed_data().unwrap().into_owned());
+            assert_eq!(sparse.section(name), expected, "{name}");
+            assert_eq!(whole.section(name), expected, "{name}");
+        }
     }
 
     #[test]
