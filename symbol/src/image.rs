@@ -3,7 +3,7 @@
 
 use crate::elf::{code_segments, File, Segment};
 use crate::source::Sources;
-use crate::sparse::Sparse;
+use crate::sparse::{identity, Sparse};
 use crate::table::{At, Candidate, List, Listed, Name, Size, Table};
 use crate::{debug_file, dwarf, frame, plt};
 use object::elf::{STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
@@ -167,6 +167,15 @@ impl Image {
         self.dwarf()?.function(address)
     }
 
+    /// Numbers that change with the file, with its debug file and with this program, which finds
+    /// lines in them; `None` if there is no file.
+    pub(crate) fn identity(&self) -> Option<Vec<u64>> {
+        let reader = std::fs::metadata("/proc/self/exe").ok()?;
+        let mut identity = [identity(&reader), self.own.identity()?].concat();
+        identity.extend(self.debug.as_ref().and_then(Sparse::identity).unwrap_or_default());
+        Some(identity)
+    }
+
     /// The number in `sources` of the innermost frame at link address `address`.
     pub(crate) fn frame(&mut self, address: u64, sources: &mut Sources) -> Option<u32> {
         self.dwarf()?.frame(address, sources)
@@ -182,6 +191,11 @@ impl Image {
         let Some(names) = self.dwarf() else { return addresses.for_each(|_| found(None)) };
         let mut last = dwarf::Last::default();
         addresses.for_each(|address| found(names.next_frame(address, sources, &mut last)));
+    }
+
+    /// Whether debug information was read.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.names.as_ref().is_some_and(Option::is_some)
     }
 
     fn dwarf(&mut self) -> Option<&dwarf::Names> {

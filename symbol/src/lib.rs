@@ -20,6 +20,8 @@
 //! a block of instructions up, most of which have the line of their predecessor;
 //! [`Symbolizer::frame`] is its slow twin for single addresses.
 //!
+//! Lines can be kept from run to run ([`Symbolizer::keep_lines_in`]).
+//!
 //! Generated code has the names that run-time compilers write for profilers
 //! ([`Symbolizer::name_generated`]).
 //!
@@ -36,6 +38,7 @@ mod elf;
 mod frame;
 mod generated;
 mod image;
+mod kept_lines;
 mod listing;
 mod names;
 mod numbers;

@@ -10,8 +10,9 @@ use crate::elf::File;
 use object::elf::SHF_COMPRESSED;
 use object::{Object, ObjectSection, SectionFlags};
 use std::borrow::Cow;
+use std::fs::Metadata;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 /// Larger files are not read.
@@ -55,6 +56,11 @@ impl Sparse {
         Sparse { file: None, bytes }
     }
 
+    /// Numbers that change with the file: device, inode, size and times; `None` if there is no file.
+    pub(crate) fn identity(&self) -> Option<[u64; 7]> {
+        self.file.as_ref()?.metadata().ok().map(|about| identity(&about))
+    }
+
     /// Parses the file. Only loaded sections have contents.
     pub(crate) fn parse(&self) -> Option<File<'_>> {
         File::parse(&*self.bytes).ok()
@@ -81,7 +87,8 @@ impl Sparse {
         let parsed = self.parse()?;
         let section = parsed.section_by_name(name)?;
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { return None };
-        let plain = !sh_flags.contains(SHF_COMPRESSED) && !section.name().is_ok_and(|name| name.starts_with(".z"));
+        let plain =
+            !sh_flags.contains(SHF_COMPRESSED) && !section.name().is_ok_and(|name| name.starts_with(".z"));
         if let Some(file) = self.file.as_ref().filter(|_| plain) {
             let (start, size) = section.file_range()?;
             // A forged size is no reason to ask for memory.
@@ -103,6 +110,13 @@ impl Sparse {
         let place = self.bytes.get_mut(range)?;
         self.file.as_ref()?.read_exact_at(place, start).ok()
     }
+}
+
+/// Numbers that change with a file: device, inode, size and times.
+pub(crate) fn identity(about: &Metadata) -> [u64; 7] {
+    let [mtime, ctime] = [about.mtime(), about.ctime()].map(|time| time as u64);
+    let [mtime_ns, ctime_ns] = [about.mtime_nsec(), about.ctime_nsec()].map(|time| time as u64);
+    [about.dev(), about.ino(), about.size(), mtime, mtime_ns, ctime, ctime_ns]
 }
 
 /// The file ranges of the program headers and of the section headers.

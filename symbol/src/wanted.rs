@@ -46,11 +46,14 @@ impl WantedFunctions {
         if wanted.may_be_nameless(&path.file_name().unwrap_or_default().to_string_lossy()) {
             let Listing { names, segments, .. } = Listing::read(&path)?;
             let is_wanted = |named: &Named| named.kind == Kind::Function && wanted.is(&named.name);
-            return Some(WantedFunctions { functions: names.into_iter().filter(is_wanted).collect(), segments });
+            return Some(WantedFunctions {
+                functions: names.into_iter().filter(is_wanted).collect(),
+                segments,
+            });
         }
         let mut own = Sparse::open(&path)?;
-        own.load(|name| name.ends_with("sym") || name.ends_with("str") || name.starts_with(".note"));
-        own.load(|name| name == ".gnu_debuglink");
+        let read = [".symtab", ".strtab", ".dynsym", ".dynstr", ".gnu_debuglink"];
+        own.load(|name| read.contains(&name) || name.starts_with(".note"));
         let file = own.parse()?;
         let mut names = BTreeMap::new();
         collect(&file, file.elf_symbol_table(), wanted, &mut names);
@@ -141,7 +144,10 @@ mod tests {
                 let expected: Vec<_> = expected.map(|n| (n.address, n.size_bytes, &n.name)).collect();
                 let read = WantedFunctions::read(path, &wanted).unwrap();
                 let functions = read.functions.iter();
-                assert_eq!(functions.map(|n| (n.address, n.size_bytes, &n.name)).collect::<Vec<_>>(), expected);
+                assert_eq!(
+                    functions.map(|n| (n.address, n.size_bytes, &n.name)).collect::<Vec<_>>(),
+                    expected
+                );
                 found += expected.len();
                 without += usize::from(expected.is_empty());
             }
