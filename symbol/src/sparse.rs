@@ -56,7 +56,7 @@ impl Sparse {
         Sparse { file: None, bytes }
     }
 
-    /// Numbers that change with the file: device, inode, size and times; `None` if there is no file.
+    /// Numbers that change with the file: device, inode, size and times; `None` without a file.
     pub(crate) fn identity(&self) -> Option<[u64; 7]> {
         self.file.as_ref()?.metadata().ok().map(|about| identity(&about))
     }
