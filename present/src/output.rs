@@ -145,13 +145,20 @@ fn take_place(
 /// # Errors
 /// When it cannot be written; what was there is then as it was.
 pub fn replace_with(path: &Path, bytes: &[u8], permissions: &Permissions) -> std::io::Result<()> {
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let known = path.canonicalize();
+    let path = known.as_deref().unwrap_or(path);
     let temporary = temporary(path);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     take_place(&temporary, path, || {
         file.write_all(bytes)?;
         file.set_permissions(permissions.clone())?;
-        file.sync_all()
+        // Waiting for the disk takes as long as a short program runs. It protects what was there
+        // before; where nothing was, there is nothing to lose.
+        if known.is_ok() {
+            file.sync_all()
+        } else {
+            Ok(())
+        }
     })
 }
 

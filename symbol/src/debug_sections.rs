@@ -8,13 +8,12 @@
 use crate::debug_file;
 use crate::elf::{code_segments, Segment};
 use crate::sparse::Sparse;
-use gimli::{EndianArcSlice, LittleEndian};
-use object::{Object, ObjectSection};
+use gimli::{EndianSlice, LittleEndian};
+use object::Object;
 use std::path::Path;
-use std::sync::Arc;
 
-/// Reads the bytes of a section.
-pub type SectionReader = EndianArcSlice<LittleEndian>;
+/// Reads the bytes of a section, which stay until the process ends: a file is read once a run.
+pub type SectionReader = EndianSlice<'static, LittleEndian>;
 
 /// The debug information of one file.
 pub struct DebugSections {
@@ -34,12 +33,11 @@ impl DebugSections {
             Some(_) => own,
             None => debug_file::find(&file, path)?,
         };
-        source.load(|name| name.starts_with(".debug") && !name.starts_with(".debug_mac"));
-        let file = source.parse()?;
-        file.section_by_name(".debug_info")?;
+        source.parse()?.section_by_name(".debug_info")?;
         let load = |id: gimli::SectionId| -> Result<SectionReader, gimli::Error> {
-            let bytes = file.section_by_name(id.name()).and_then(|section| section.uncompressed_data().ok());
-            Ok(EndianArcSlice::new(Arc::from(&*bytes.unwrap_or_default()), LittleEndian))
+            let wanted = Some(id.name()).filter(|name| !name.starts_with(".debug_mac"));
+            let contents = wanted.and_then(|name| source.section(name)).unwrap_or_default();
+            Ok(EndianSlice::new(contents.leak(), LittleEndian))
         };
         let dwarf = gimli::Dwarf::load(load).ok()?;
         Some(DebugSections { dwarf, segments })

@@ -1,10 +1,8 @@
 //! Queries DWARF debug information: the function at an address, for addresses that no symbol table
 //! covers, and source lines with their inlined frames.
 
-use crate::elf::File;
 use crate::source::{Frame, Sources};
-use gimli::{EndianArcSlice, LittleEndian};
-use object::{Object, ObjectSection};
+use gimli::{EndianSlice, LittleEndian};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -12,15 +10,16 @@ use std::sync::Arc;
 /// information.
 const UNREAD: &[&str] = &[".debug_loc", ".debug_loclists", ".debug_macro", ".debug_macinfo"];
 
-/// Whether a section is needed for names and lines.
-pub(crate) fn is_read(section: &str) -> bool {
-    section.starts_with(".debug") && !UNREAD.contains(&section)
-}
+/// Bytes of sections.
+///
+/// They live until the process ends: a file is read once a run, and slices that borrow from nothing
+/// are read a good deal faster than shared ones.
+type Bytes = EndianSlice<'static, LittleEndian>;
 
 /// Parsed debug information of one file; compilation units are parsed when they are first needed.
 pub(crate) struct Names {
-    context: addr2line::Context<EndianArcSlice<LittleEndian>>,
-    dwarf: Arc<gimli::Dwarf<EndianArcSlice<LittleEndian>>>,
+    context: addr2line::Context<Bytes>,
+    dwarf: Arc<gimli::Dwarf<Bytes>>,
 }
 
 /// Identifies a frame without its name: offset of its function's description, address of its file's
@@ -48,14 +47,16 @@ impl std::fmt::Debug for Names {
 }
 
 impl Names {
-    /// Parses the file's debug information; `None` if it has none that can be read.
-    pub(crate) fn new(file: &File<'_>) -> Option<Names> {
-        file.section_by_name(".debug_info")?;
+    /// Parses the debug information whose sections `read` gives by name; `None` if there is none
+    /// that can be read.
+    pub(crate) fn new(mut read: impl FnMut(&str) -> Option<Vec<u8>>) -> Option<Names> {
+        let mut info = Some(read(gimli::SectionId::DebugInfo.name())?);
         let load = |id: gimli::SectionId| -> Result<_, gimli::Error> {
-            let section =
-                Some(id.name()).filter(|name| is_read(name)).and_then(|name| file.section_by_name(name));
-            let bytes = section.and_then(|section| section.uncompressed_data().ok()).unwrap_or_default();
-            Ok(EndianArcSlice::new(Arc::from(&*bytes), LittleEndian))
+            let contents = match id {
+                gimli::SectionId::DebugInfo => info.take(),
+                _ => Some(id.name()).filter(|name| !UNREAD.contains(name)).and_then(&mut read),
+            };
+            Ok(EndianSlice::new(contents.unwrap_or_default().leak(), LittleEndian))
         };
         let dwarf = Arc::new(gimli::Dwarf::load(load).ok()?);
         Some(Names { context: addr2line::Context::from_arc_dwarf(dwarf.clone()).ok()?, dwarf })

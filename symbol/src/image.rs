@@ -3,11 +3,12 @@
 
 use crate::elf::{code_segments, File, Segment};
 use crate::source::Sources;
-use crate::sparse::Sparse;
+use crate::sparse::{identity, Sparse};
 use crate::table::{At, Candidate, List, Listed, Name, Size, Table};
 use crate::{debug_file, dwarf, frame, plt};
 use object::elf::{STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionKind, SymbolFlags, SymbolIndex};
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::path::Path;
 
@@ -54,7 +55,8 @@ pub(crate) struct Image {
     table: Table,
     coverage: Coverage,
     filled: Filled,
-    names: Option<Option<dwarf::Names>>,
+    /// They are not taken apart when the process ends, which would take milliseconds.
+    names: Option<Option<ManuallyDrop<dwarf::Names>>>,
 }
 
 impl Image {
@@ -165,6 +167,15 @@ impl Image {
         self.dwarf()?.function(address)
     }
 
+    /// Numbers that change with the file, with its debug file and with this program, which finds
+    /// lines in them; `None` if there is no file.
+    pub(crate) fn identity(&self) -> Option<Vec<u64>> {
+        let reader = std::fs::metadata("/proc/self/exe").ok()?;
+        let mut identity = [identity(&reader), self.own.identity()?].concat();
+        identity.extend(self.debug.as_ref().and_then(Sparse::identity).unwrap_or_default());
+        Some(identity)
+    }
+
     /// The number in `sources` of the innermost frame at link address `address`.
     pub(crate) fn frame(&mut self, address: u64, sources: &mut Sources) -> Option<u32> {
         self.dwarf()?.frame(address, sources)
@@ -182,13 +193,17 @@ impl Image {
         addresses.for_each(|address| found(names.next_frame(address, sources, &mut last)));
     }
 
+    /// Whether debug information was read.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.names.as_ref().is_some_and(Option::is_some)
+    }
+
     fn dwarf(&mut self) -> Option<&dwarf::Names> {
         let source = self.debug.as_mut().unwrap_or(&mut self.own);
         let names = self.names.get_or_insert_with(|| {
-            source.load(dwarf::is_read);
-            source.parse().and_then(|file| dwarf::Names::new(&file))
+            dwarf::Names::new(|section| source.section(section)).map(ManuallyDrop::new)
         });
-        names.as_ref()
+        names.as_deref()
     }
 }
 

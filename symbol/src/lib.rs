@@ -6,6 +6,7 @@
 //! | instructions of a block | source lines, with inlined frames | [`Symbolizer::frames`] |
 //! | a tool of the engine | names for it | [`ProgramNames`], to `run_named` |
 //! | a file | all names that it holds, and where they are | [`Listing::read`] |
+//! | a file | the functions that a pattern matches | [`WantedFunctions::read`] |
 //! | code that a program generates | its names too | [`Symbolizer::name_generated`], at the end |
 //! | a file | its DWARF, for questions of your own | [`DebugSections::read`] |
 //! | a mangled name | the name as the programmer wrote it | [`demangle`], [`Spellings`] |
@@ -18,6 +19,8 @@
 //! only when an address needs them. Source lines come from DWARF only: [`Symbolizer::frames`] looks
 //! a block of instructions up, most of which have the line of their predecessor;
 //! [`Symbolizer::frame`] is its slow twin for single addresses.
+//!
+//! Lines can be kept from run to run ([`Symbolizer::keep_lines_in`]).
 //!
 //! Generated code has the names that run-time compilers write for profilers
 //! ([`Symbolizer::name_generated`]).
@@ -35,6 +38,7 @@ mod elf;
 mod frame;
 mod generated;
 mod image;
+mod kept_lines;
 mod listing;
 mod names;
 mod numbers;
@@ -45,6 +49,7 @@ mod spelling;
 mod symbolizer;
 mod table;
 mod vdso;
+mod wanted;
 
 pub use debug_sections::{DebugSections, SectionReader};
 pub use demangle::demangle;
@@ -54,6 +59,7 @@ pub use numbers::{ByNumber, Multiply};
 pub use source::{SourceFrame, Sources, UNKNOWN};
 pub use spelling::{may_include, Spellings};
 pub use symbolizer::{Function, FunctionRange, Library, Symbolizer};
+pub use wanted::{Wanted, WantedFunctions};
 
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ use crate::frame;
 use instrument::Module;
 use object::elf::{STT_FILE, STT_FUNC, STT_GNU_IFUNC, STT_OBJECT};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolFlags};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -61,7 +62,7 @@ pub struct Listing {
     pub data: Vec<(String, Range<u64>)>,
     /// The names of the libraries that it needs (`DT_NEEDED`).
     pub needed: Vec<String>,
-    segments: Vec<Segment>,
+    pub(crate) segments: Vec<Segment>,
     bytes: Vec<u8>,
 }
 
@@ -106,12 +107,7 @@ impl Listing {
 
     /// The address in a process that maps the file as `module` of link address `address`.
     pub fn mapped(&self, module: &Module, address: u64) -> Option<u64> {
-        let begins = |s: &&Segment| {
-            s.offset < module.file_offset + 4096 && module.file_offset < s.offset + s.size_bytes
-        };
-        let segment = self.segments.iter().find(begins)?;
-        let bias = module.start.wrapping_sub(module.file_offset).wrapping_add(segment.offset);
-        Some(address.wrapping_sub(segment.address).wrapping_add(bias))
+        mapped(&self.segments, module, address)
     }
 
     /// The offset in the file of the code at link address `address`.
@@ -133,14 +129,25 @@ impl Listing {
         if own.section_by_name(".debug_info").is_none() {
             debug = debug_file::find(&own, &self.path);
         }
-        match &mut debug {
-            Some(debug) => {
-                debug.load(|name| name.starts_with(".debug"));
-                Some(Names::new(&debug.parse()?)?.line(file, line))
-            }
-            None => Some(Names::new(&own)?.line(file, line)),
-        }
+        let names = match &mut debug {
+            Some(debug) => Names::new(|section| debug.section(section)),
+            None => Names::new(|section| {
+                let section = own.section_by_name(section)?;
+                section.uncompressed_data().ok().map(Cow::into_owned)
+            }),
+        };
+        Some(names?.line(file, line))
     }
+}
+
+/// The address in a process that maps a file with these segments as `module` of link address
+/// `address`.
+pub(crate) fn mapped(segments: &[Segment], module: &Module, address: u64) -> Option<u64> {
+    let begins =
+        |s: &&Segment| s.offset < module.file_offset + 4096 && module.file_offset < s.offset + s.size_bytes;
+    let segment = segments.iter().find(begins)?;
+    let bias = module.start.wrapping_sub(module.file_offset).wrapping_add(segment.offset);
+    Some(address.wrapping_sub(segment.address).wrapping_add(bias))
 }
 
 /// Whether sections of this kind hold data of all threads.

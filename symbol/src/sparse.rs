@@ -7,9 +7,12 @@
 //! would need unsafe code, because another process may change the file.
 
 use crate::elf::File;
-use object::{Object, ObjectSection};
+use object::elf::SHF_COMPRESSED;
+use object::{Object, ObjectSection, SectionFlags};
+use std::borrow::Cow;
+use std::fs::Metadata;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 /// Larger files are not read.
@@ -53,6 +56,11 @@ impl Sparse {
         Sparse { file: None, bytes }
     }
 
+    /// Numbers that change with the file: device, inode, size and times; `None` without a file.
+    pub(crate) fn identity(&self) -> Option<[u64; 7]> {
+        self.file.as_ref()?.metadata().ok().map(|about| identity(&about))
+    }
+
     /// Parses the file. Only loaded sections have contents.
     pub(crate) fn parse(&self) -> Option<File<'_>> {
         File::parse(&*self.bytes).ok()
@@ -73,11 +81,42 @@ impl Sparse {
         }
     }
 
+    /// The contents of a section, in memory of their own: this buffer keeps none of them, unless
+    /// the section is compressed. `None` if there is no such section.
+    pub(crate) fn section(&mut self, name: &str) -> Option<Vec<u8>> {
+        let parsed = self.parse()?;
+        let section = parsed.section_by_name(name)?;
+        let SectionFlags::Elf { sh_flags, .. } = section.flags() else { return None };
+        let plain =
+            !sh_flags.contains(SHF_COMPRESSED) && !section.name().is_ok_and(|name| name.starts_with(".z"));
+        if let Some(file) = self.file.as_ref().filter(|_| plain) {
+            let (start, size) = section.file_range()?;
+            // A forged size is no reason to ask for memory.
+            if start.checked_add(size)? > self.bytes.len() as u64 {
+                return None;
+            }
+            let mut contents = vec![0; usize::try_from(size).ok()?];
+            file.read_exact_at(&mut contents, start).ok()?;
+            return Some(contents);
+        }
+        self.load(|known| known == name);
+        let parsed = self.parse()?;
+        let section = parsed.section_by_name(name)?;
+        section.uncompressed_data().ok().map(Cow::into_owned)
+    }
+
     fn read(&mut self, range: Range<usize>) -> Option<()> {
         let start = range.start as u64;
         let place = self.bytes.get_mut(range)?;
         self.file.as_ref()?.read_exact_at(place, start).ok()
     }
+}
+
+/// Numbers that change with a file: device, inode, size and times.
+pub(crate) fn identity(about: &Metadata) -> [u64; 7] {
+    let [mtime, ctime] = [about.mtime(), about.ctime()].map(|time| time as u64);
+    let [mtime_ns, ctime_ns] = [about.mtime_nsec(), about.ctime_nsec()].map(|time| time as u64);
+    [about.dev(), about.ino(), about.size(), mtime, mtime_ns, ctime, ctime_ns]
 }
 
 /// The file ranges of the program headers and of the section headers.
@@ -116,6 +155,20 @@ mod tests {
         assert!(!bytes(&sparse));
         sparse.load(|name| name == ".symtab");
         assert!(bytes(&sparse));
+    }
+
+    #[test]
+    fn a_section_alone_is_what_the_whole_file_has() {
+        let path = std::env::current_exe().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let file = File::parse(&*bytes).unwrap();
+        let (mut sparse, mut whole) = (Sparse::open(&path).unwrap(), Sparse::whole(bytes.clone()));
+        for name in [".text", ".strtab", ".debug_info", ".no such section"] {
+            let expected = file.section_by_name(name);
+            let expected = expected.map(|section| section.uncompressed_data().unwrap().into_owned());
+            assert_eq!(sparse.section(name), expected, "{name}");
+            assert_eq!(whole.section(name), expected, "{name}");
+        }
     }
 
     #[test]

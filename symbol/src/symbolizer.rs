@@ -3,6 +3,7 @@
 
 use crate::generated::GeneratedCode;
 use crate::image::Image;
+use crate::kept_lines::{self, Blocks, KeptLines};
 use crate::numbers::ByNumber;
 use crate::source::Sources;
 use crate::sparse::Sparse;
@@ -38,7 +39,20 @@ pub struct Library {
     /// Its path in the program's memory map.
     pub path: PathBuf,
     image: Option<Image>,
+    lines: Lines,
     nameless: Option<usize>,
+}
+
+/// What is kept of a library's lines from run to run.
+#[derive(Debug, Default)]
+enum Lines {
+    /// Nothing was asked for yet.
+    #[default]
+    Unasked,
+    /// All that was asked for was kept, if anything is.
+    Kept(Option<KeptLines>),
+    /// Some lines were not kept.
+    New(Option<KeptLines>),
 }
 
 impl Library {
@@ -79,6 +93,8 @@ pub struct Symbolizer {
     /// `frames_of_blocks`, and how many there are.
     blocks: ByNumber<(usize, u64), (usize, usize)>,
     frames_of_blocks: Vec<Option<u32>>,
+    /// Where lines are kept, if they are.
+    lines_in: Option<PathBuf>,
 }
 
 impl Symbolizer {
@@ -172,22 +188,64 @@ impl Symbolizer {
         out: &mut Vec<Option<u32>>,
     ) {
         let (index, count) = (self.library(&module.path), offsets.len());
-        let image = self.libraries[index].image.as_mut();
+        let Library { path, image, lines, .. } = &mut self.libraries[index];
         let address = |image: &Image| {
             image.link_address(ip.wrapping_sub(module.start).wrapping_add(module.file_offset))
         };
-        let Some((image, first)) = image.and_then(|image| address(image).map(|first| (image, first))) else {
+        let Some((image, first)) =
+            image.as_mut().and_then(|image| address(image).map(|first| (image, first)))
+        else {
             return out.extend(std::iter::repeat_n(None, count));
         };
         let known = self.blocks.get(&(index, first)).filter(|(_, known)| *known >= count);
         let start = known.map_or(self.frames_of_blocks.len(), |(start, _)| *start);
         if known.is_none() {
-            image.frames(offsets.map(|offset| first + u64::from(offset)), &mut self.sources, |frame| {
-                self.frames_of_blocks.push(frame);
-            });
+            if let (Lines::Unasked, Some(folder)) = (&*lines, &self.lines_in) {
+                let identity = image.identity();
+                *lines = Lines::Kept(identity.and_then(|own| KeptLines::read(folder, path, &own)));
+            }
+            let push = |frame| self.frames_of_blocks.push(frame);
+            match lines {
+                Lines::Kept(Some(kept)) | Lines::New(Some(kept)) if kept.has(first, count) => {
+                    kept.frames((first, count), &mut self.sources, push);
+                }
+                _ => {
+                    let addresses = offsets.map(|offset| first + u64::from(offset));
+                    image.frames(addresses, &mut self.sources, push);
+                    if let (Lines::Kept(kept), true) = (&mut *lines, image.has_lines()) {
+                        *lines = Lines::New(kept.take());
+                    }
+                }
+            }
             self.blocks.insert((index, first), (start, count));
         }
         out.extend_from_slice(&self.frames_of_blocks[start..][..count]);
+    }
+
+    /// Uses the lines that former runs have found and kept in this folder, or none. To be called
+    /// before lines are looked up.
+    pub fn keep_lines_in(&mut self, folder: Option<PathBuf>) {
+        self.lines_in = folder;
+    }
+
+    /// Keeps the lines that [`Symbolizer::frames`] has found for later runs, if
+    /// [`Symbolizer::keep_lines_in`] named a folder. Costs nothing if all were kept already.
+    pub fn keep_lines(&mut self) {
+        let Symbolizer { libraries, sources, blocks, frames_of_blocks, lines_in, .. } = self;
+        let Some(folder) = lines_in else { return };
+        for (index, library) in libraries.iter_mut().enumerate() {
+            let Lines::New(kept) = &mut library.lines else { continue };
+            let Some(identity) = library.image.as_ref().and_then(Image::identity) else { continue };
+            let own = blocks.iter().filter(|((library, _), _)| *library == index);
+            let own = own.map(|((_, address), (start, count))| {
+                (*address, frames_of_blocks[*start..][..*count].to_vec())
+            });
+            let mut all: Blocks = own.collect();
+            if let Some(kept) = kept {
+                kept.add_to(&mut all, sources);
+            }
+            kept_lines::write(folder, (&library.path, &identity), &all, sources);
+        }
     }
 
     /// The frames whose numbers [`Symbolizer::frame`] and [`Symbolizer::frames`] return.
@@ -210,7 +268,8 @@ impl Symbolizer {
         } else {
             None
         };
-        self.libraries.push(Library { path: path.to_owned(), image, nameless: None });
+        let lines = Lines::Unasked;
+        self.libraries.push(Library { path: path.to_owned(), image, lines, nameless: None });
         self.by_path.insert(path.to_owned(), self.libraries.len() - 1);
         self.libraries.len() - 1
     }

@@ -221,7 +221,14 @@ impl Table {
 /// and gives it the longest stated size.
 fn without_aliases(mut candidates: Vec<Candidate>, text: impl Fn(&Name) -> String) -> Vec<Candidate> {
     candidates.retain(|c| c.range.start < c.range.end);
-    candidates.sort_by_key(|c| (c.range.start, c.rank));
+    // Whole candidates are long to move, and a library has tens of thousands. Of equal ones the
+    // first stays the first.
+    let mut order: Vec<(u64, u8, u32)> =
+        candidates.iter().zip(0..).map(|(c, index)| (c.range.start, c.rank, index)).collect();
+    order.sort_unstable();
+    let mut unsorted: Vec<Option<Candidate>> = candidates.into_iter().map(Some).collect();
+    let sorted = order.into_iter().filter_map(|(_, _, index)| unsorted[index as usize].take());
+    let mut candidates: Vec<Candidate> = sorted.collect();
     candidates.dedup_by(|alias, kept| {
         let same = alias.range.start == kept.range.start;
         if same && alias.size == Size::Stated {

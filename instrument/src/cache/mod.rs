@@ -43,6 +43,7 @@
 //! refused.
 
 mod check;
+mod huge_pages;
 mod link;
 mod place;
 mod routines;
@@ -57,6 +58,7 @@ use crate::code::state_map::StateMapEntry;
 use crate::target::layout::Layout;
 use crate::target::memory::{Shared, HUGE_BYTES};
 use event::Filter;
+use huge_pages::HugePages;
 use std::sync::Arc;
 
 /// One zone of code.
@@ -147,6 +149,7 @@ pub(crate) struct CodeCache {
     /// recorded.
     pub(crate) weights: Vec<Weights>,
     pub(crate) hash: Hash,
+    huge_pages: HugePages,
     /// Targets entered into the lookup table so far.
     pub(crate) published: usize,
     /// Whether more than one thread has run. From then on no code or slot that a thread may be
@@ -182,6 +185,7 @@ impl CodeCache {
             scratch: Assembler::default(),
             weights: Vec::new(),
             hash: Hash::of_host(),
+            huge_pages: HugePages::new(),
             published: 0,
             parallel: false,
             shared,
@@ -263,7 +267,7 @@ impl CodeCache {
             // The first huge page waits until the part is large enough. Later ones are requested as
             // soon as the part reaches into them.
             while used > *huge + HUGE_WORTHWHILE || *huge > 0 && used > *huge {
-                self.shared.collapse(start + *huge as usize);
+                self.huge_pages.request(&self.shared, start + *huge as usize);
                 *huge += HUGE_BYTES as u64;
             }
         }

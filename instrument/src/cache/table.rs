@@ -45,10 +45,12 @@ impl CodeCache {
         if self.published == HUGE_TARGETS {
             // Lookups of a full table touch all of its pages.
             for part in 0..(16usize << LOOKUP_BITS) / HUGE_BYTES {
-                self.shared.collapse(self.layout.low_offset() as usize + part * HUGE_BYTES);
+                let at = self.layout.low_offset() as usize + part * HUGE_BYTES;
+                self.huge_pages.request(&self.shared, at);
             }
             for at in context::OFTEN_USED {
-                self.shared.collapse(self.layout.contexts_offset() as usize + at as usize);
+                let at = self.layout.contexts_offset() as usize + at as usize;
+                self.huge_pages.request(&self.shared, at);
             }
         }
         // Code first, tag second: a thread that finds the tag finds the code.

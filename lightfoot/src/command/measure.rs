@@ -390,6 +390,7 @@ impl Prepared<'_> {
         }
         let outcome = &measured.outcome;
         symbols.name_generated(&outcome.profile.modules);
+        symbols.keep_lines_in(if self.run.no_translation_cache { None } else { lines() });
         let (profile, how) = (&outcome.profile, (self.run.rep, self.grain()));
         let tally = match &measured.simulated {
             Some(simulated) => simulated.tally(profile, how, &mut symbols),
@@ -451,6 +452,7 @@ impl Prepared<'_> {
         if self.by.contains(&By::Line) || self.is_annotated() {
             report.warnings.extend(nameless::lines(&tally));
         }
+        symbols.keep_lines();
         // This may run the program once more, so it comes last.
         self.compare(&mut report);
         report
@@ -517,6 +519,11 @@ pub(super) fn translations() -> Option<PathBuf> {
         return (own != "off").then(|| own.into());
     }
     Some(cache_folder()?.join("translations"))
+}
+
+/// The folder in which lines of programs are kept for later runs: within that of translations.
+pub(super) fn lines() -> Option<PathBuf> {
+    Some(translations()?.join("lines"))
 }
 
 /// A report without counts.

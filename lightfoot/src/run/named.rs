@@ -23,8 +23,9 @@ pub fn cache_folder() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let absolute = |path: PathBuf| Some(path).filter(|path| path.is_absolute());
     let cache = named("XDG_CACHE_HOME").and_then(|path| absolute(path.into()));
-    // A home directory that does not exist is not created.
-    let home = || named("HOME").map(PathBuf::from).filter(|home| home.is_dir());
+    // A home directory that does not exist is not created. Callers that clear the environment leave
+    // the one that the system's list of users names.
+    let home = || std::env::home_dir().filter(|home| home.is_dir());
     let cache = cache.or_else(|| home().and_then(|home| absolute(home.join(".cache"))))?;
     Some(cache.join("lightfoot"))
 }

@@ -186,8 +186,9 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "names",
             "symbolizer",
+            "wanted",
             "debug_sections generated image listing",
-            "debug_file dwarf generated/jit_dump generated/perf_map",
+            "debug_file dwarf generated/jit_dump generated/perf_map kept_lines",
             "frame generated/ranges plt source sparse spelling",
             "demangle elf lib numbers table vdso",
         ],

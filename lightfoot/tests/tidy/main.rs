@@ -33,7 +33,7 @@ const FLOORS: &[(&str, u8, &[&str])] = &[
     ("plot", 0, &[]),
     ("present", 0, &[]),
     ("private-folder", 0, &[]),
-    ("symbol", 2, &["instrument"]),
+    ("symbol", 2, &["instrument", "private-folder"]),
     ("grep", 2, &["pattern", "present"]),
     ("cycles", 2, &["instrument", "machine", "simulate"]),
     ("call-graph", 3, &["event", "instrument", "simulate", "symbol"]),

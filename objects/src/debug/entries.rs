@@ -4,7 +4,7 @@
 //! DWARF cannot do. A unit becomes rows when something in it is first asked for, and stays.
 //! **Leaves out** type units. Source: DWARF 5, section 2.
 
-use gimli::{AttributeValue, DwTag, Reader as _, UnitOffset};
+use gimli::{AttributeValue, DwTag, UnitOffset};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
@@ -294,7 +294,7 @@ fn read_entry(
     let value = |name| entry.attr_value(name);
     let text = |name| {
         let text = dwarf.attr_string(unit, value(name)?).ok()?;
-        Some(text.to_string_lossy().ok()?.into_owned())
+        Some(text.to_string_lossy().into_owned())
     };
     let reference = |name| match value(name)? {
         AttributeValue::UnitRef(UnitOffset(offset)) => Some(start + offset),

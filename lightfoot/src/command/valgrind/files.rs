@@ -1,5 +1,6 @@
 //! The files of a run: which process, part and thread has which file, and what stands in it.
 
+use super::super::measure::lines;
 use super::names::expanded;
 use super::settings::{Settings, Tool};
 use crate::report::parts::{cachegrind, callgrind, CallCosts, Costs, Names, PartHead, Place, Shape};
@@ -45,6 +46,7 @@ impl Places {
         mut symbols: Symbolizer,
     ) -> Places {
         let beside = without_lines(profile, sections);
+        symbols.keep_lines_in(lines());
         let tally = tally(profile, None, (settings.rep, Grain::Lines), &mut symbols);
         let mut places: Vec<Option<Place>> =
             (0..profile.instructions.len()).map(|instruction| place(&tally, &symbols, instruction)).collect();
@@ -59,6 +61,7 @@ impl Places {
         names.functions.extend(symbols.functions().iter().map(|one| demangle(&one.name)));
         names.files.push(UNKNOWN.to_owned());
         names.files.extend(symbols.sources().files().iter().cloned());
+        symbols.keep_lines();
         Places { names, places }
     }
 

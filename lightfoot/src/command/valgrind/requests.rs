@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
-use symbol::{Kind, Listing, Named, Symbolizer};
+use symbol::{Named, Symbolizer, Wanted, WantedFunctions};
 
 const RUNNING_ON_VALGRIND: u64 = 0x1001;
 const GET_TOOLNAME: u64 = 0x1004;
@@ -36,7 +36,7 @@ pub(super) struct Requests {
     matched: Vec<bool>,
     functions: HashMap<u64, Vec<(String, Role)>>,
     /// By path: the functions that patterns match; `None` for what is no program.
-    listings: HashMap<PathBuf, Option<Rc<WantedIn>>>,
+    listings: HashMap<PathBuf, Option<Rc<MatchedIn>>>,
     images: HashMap<u32, ImageState>,
     /// The names that were read so far.
     pub(super) symbols: Symbolizer,
@@ -54,14 +54,14 @@ enum Role {
 }
 
 /// A function of a file that some patterns match.
-struct Wanted {
+struct Matched {
     address: u64,
     name: String,
     patterns: Vec<usize>,
 }
 
-/// The functions of a file that patterns match, and all of its names.
-type WantedIn = (Vec<Wanted>, Listing);
+/// The functions of a file that patterns match, and where the file is mapped.
+type MatchedIn = (Vec<Matched>, WantedFunctions);
 
 /// What the threads of an image do.
 struct ImageState {
@@ -105,30 +105,28 @@ impl Requests {
     }
 
     /// The functions of a file that patterns match; the file is read once.
-    fn wanted(&mut self, module: &Module) -> Option<Rc<WantedIn>> {
+    fn matched_in(&mut self, module: &Module) -> Option<Rc<MatchedIn>> {
         if let Some(known) = self.listings.get(&module.path) {
             return known.clone();
         }
-        let listing = Listing::read(&module.path);
-        let wanted = listing.map(|listing| {
-            let functions = listing.names.iter().filter(|named| named.kind == Kind::Function);
-            let wanted: Vec<Wanted> = functions.filter_map(|named| self.match_name(named)).collect();
-            Rc::new((wanted, listing))
+        let patterns = Patterns(self.patterns.iter().map(|(pattern, _)| pattern.as_str()).collect());
+        let found = WantedFunctions::read(&module.path, &patterns);
+        let matched = found.map(|found| {
+            let matched: Vec<Matched> =
+                found.functions.iter().filter_map(|named| self.match_name(named)).collect();
+            Rc::new((matched, found))
         });
-        self.listings.insert(module.path.clone(), wanted.clone());
-        wanted
+        self.listings.insert(module.path.clone(), matched.clone());
+        matched
     }
 
     /// The function as a wanted one, if a pattern matches its name.
-    fn match_name(&mut self, named: &Named) -> Option<Wanted> {
-        if !self.patterns.iter().any(|(pattern, _)| may_match(&named.name, pattern)) {
-            return None;
-        }
+    fn match_name(&mut self, named: &Named) -> Option<Matched> {
         let name = symbol::demangle(&named.name);
         let numbers = 0..self.patterns.len();
         let patterns: Vec<usize> = numbers.filter(|&index| matches(&self.patterns[index].0, &name)).collect();
         patterns.iter().for_each(|&index| self.matched[index] = true);
-        (!patterns.is_empty()).then_some(Wanted { address: named.address, name, patterns })
+        (!patterns.is_empty()).then_some(Matched { address: named.address, name, patterns })
     }
 
     fn state(&mut self, image: u32) -> &mut ImageState {
@@ -257,11 +255,11 @@ impl Marker for Requests {
         if self.patterns.is_empty() || !module.path.is_absolute() {
             return Vec::new();
         }
-        let Some(known) = self.wanted(module) else { return Vec::new() };
-        let (wanted, listing) = &*known;
+        let Some(known) = self.matched_in(module) else { return Vec::new() };
+        let (matched, file) = &*known;
         let mut entries = Vec::new();
-        for one in wanted.iter() {
-            let Some(entry) = listing.mapped(module, one.address) else { continue };
+        for one in matched.iter() {
+            let Some(entry) = file.mapped(module, one.address) else { continue };
             let roles = one.patterns.iter().map(|&index| (one.name.clone(), self.patterns[index].1));
             self.functions.insert(entry, roles.collect());
             entries.push(entry);
@@ -314,12 +312,39 @@ impl Marker for Requests {
     }
 }
 
-/// A quick test that excludes most names of a symbol table: whether the demangled name of `symbol`
-/// can match `pattern`. Mangled names contain identifiers unchanged.
+/// Quick tests that exclude most names of a symbol table, and most tables.
+struct Patterns<'a>(Vec<&'a str>);
+
+impl Wanted for Patterns<'_> {
+    fn may_be_among(&self, strings: &[u8]) -> bool {
+        self.0.iter().any(|pattern| {
+            let longest = identifiers(pattern).max_by_key(|part| part.len()).unwrap_or_default();
+            memchr::memmem::find(strings, longest.as_bytes()).is_some()
+        })
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.0.iter().any(|pattern| may_match(name, pattern))
+    }
+
+    fn may_be_nameless(&self, file: &str) -> bool {
+        let known = |c: char| "*?+x0123456789abcdef".contains(c) || file.contains(c);
+        self.0.iter().any(|pattern| pattern.chars().all(known))
+    }
+}
+
+/// Whether the demangled name of `symbol` can match `pattern`.
 fn may_match(symbol: &str, pattern: &str) -> bool {
+    identifiers(pattern).all(|part| symbol.contains(part))
+}
+
+/// The identifiers of a pattern that a mangled name contains unchanged.
+fn identifiers(pattern: &str) -> impl Iterator<Item = &str> {
     let head = pattern.split(['(', '<', '{', '[', ' ', '~']).next().unwrap_or(pattern);
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    head.contains("operator") || head.split(|c| !plain(c)).all(|part| symbol.contains(part))
+    // Mangled names have letters of their own for operators.
+    let head = if head.contains("operator") { "" } else { head };
+    head.split(move |c| !plain(c))
 }
 
 #[cfg(test)]
@@ -393,5 +418,27 @@ mod tests {
         assert!(matches("*::__gungraun_wrapper_mod::*", &symbol::demangle(symbol)));
         assert!(!may_match("_ZN5bench4sortE", "*::__gungraun_wrapper_mod::*"));
         assert!(may_match("_ZN1a1b4wrapEi", "a::b::wr*(int)") && may_match("main", "*"));
+        assert!(may_match("_ZN1aplEii", "a::operator+(int, int)"));
+    }
+
+    #[test]
+    fn tables_without_a_wanted_name_are_excluded_and_no_others() {
+        let table = b"\0main\0_ZN1a1b4wrapEi\0_ZN1aplEii\0";
+        for (pattern, may) in [
+            ("a::b::wr*(int)", true),
+            ("main", true),
+            ("*", true),
+            ("a::operator+*", true),
+            ("a::c::wrong*", false),
+            ("?ain", true),
+        ] {
+            assert_eq!(Patterns(vec![pattern]).may_be_among(table), may, "{pattern}");
+            assert_eq!(Patterns(vec!["nothing", pattern]).may_be_among(table), may, "{pattern}");
+        }
+        for (pattern, may) in
+            [("*", true), ("libc.so.6+0x*", true), ("libc*", true), ("*::wrap", false), ("main", false)]
+        {
+            assert_eq!(Patterns(vec![pattern]).may_be_nameless("libc.so.6"), may, "{pattern}");
+        }
     }
 }
