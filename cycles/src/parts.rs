@@ -55,17 +55,22 @@ impl Parts {
     /// out.
     pub fn spread(self, count: usize) -> impl Iterator<Item = (usize, Parts)> {
         // The first ones have one more each where the division leaves a remainder.
-        let share = move |whole: u64, place: usize| {
-            let count = count as u64;
-            whole / count + u64::from((place as u64) < whole % count)
-        };
+        let divided = |whole: u64| (whole / count.max(1) as u64, whole % count.max(1) as u64);
+        let (bases, waits) = (divided(self.base), divided(self.l1));
+        let share = |(each, rest): (u64, u64), place: usize| each + u64::from((place as u64) < rest);
         let of = move |place: usize| {
-            let (base, l1) = (share(self.base, place), share(self.l1, place));
+            let (base, l1) = (share(bases, place), share(waits, place));
             let others = if place == 0 { Parts { base, l1, branches: 0, ..self } } else { Parts::default() };
             let branches = if place + 1 == count { self.branches } else { 0 };
             (place, Parts { base, l1, branches, ..others })
         };
-        (0..count).map(of).filter(|(_, parts)| *parts != Parts::default())
+        (0..count).map(of).filter(|(_, parts)| !parts.is_empty())
+    }
+
+    /// Whether all parts are 0.
+    pub fn is_empty(&self) -> bool {
+        // One test of all bits: a comparison with an empty value would be a call.
+        self.values().iter().fold(0, |bits, cycles| bits | cycles) == 0
     }
 }
 

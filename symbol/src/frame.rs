@@ -1,10 +1,12 @@
 //! Finds functions in unwind tables: `.eh_frame` survives `strip`, because exceptions and
 //! backtraces need it.
 //!
-//! The result is ranges of addresses without names. Source: Linux Standard Base 5, section 10.6.1.
+//! The result is ranges of addresses without names. A table has tens of thousands of functions and
+//! few common entries, and functions that follow each other nearly always name the same one; so the
+//! last common entry is kept and not parsed again. Source: Linux Standard Base 5, section 10.6.1.
 
 use crate::elf::File;
-use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
+use gimli::{BaseAddresses, CieOrFde, EhFrame, EhFrameOffset, LittleEndian, UnwindSection};
 use object::{Object, ObjectSection};
 use std::ops::Range;
 
@@ -23,9 +25,18 @@ pub(crate) fn functions(file: &File<'_>) -> Vec<Range<u64>> {
     let frames = EhFrame::new(&bytes, LittleEndian);
     let mut entries = frames.entries(&bases);
     let mut ranges = Vec::new();
+    let mut last: Option<(EhFrameOffset, _)> = None;
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else { continue };
+        let fde = partial.parse(|section, bases, offset| match &last {
+            Some((known, common)) if *known == offset => Ok(Clone::clone(common)),
+            _ => {
+                let common = section.cie_from_offset(bases, offset)?;
+                last = Some((offset, common.clone()));
+                Ok(common)
+            }
+        });
+        let Ok(fde) = fde else { continue };
         let start = fde.initial_address();
         ranges.push(start..start.saturating_add(fde.len()));
     }

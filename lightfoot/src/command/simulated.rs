@@ -11,7 +11,8 @@ use crate::report::cycles::Cycles;
 use crate::report::Report;
 use crate::run::block_order::branch::Predicted;
 use crate::run::hierarchy::Hierarchy;
-use crate::run::tally::{tally_meanwhile, Attribution, Grain, Misses, Tally};
+use crate::run::tally::{tally_meanwhile, Attributed, Grain, Misses, Tally};
+use ::cycles::Estimated;
 use instrument::Profile;
 use std::panic::resume_unwind;
 use std::thread;
@@ -25,15 +26,32 @@ pub(super) struct Simulated<'a> {
     pub(super) curve: Option<Curve>,
 }
 
+/// Misses under the names of a report, and estimated cycles.
+struct Attribution<'a> {
+    simulated: &'a Simulated<'a>,
+    estimated: Option<Estimated>,
+}
+
+impl Attributed for Attribution<'_> {
+    fn each_site(&self, add: &mut dyn FnMut(u32, &Misses)) {
+        self.simulated.hierarchy.each_site(&self.simulated.counts, add);
+    }
+
+    fn each_block(&self, add: &mut dyn FnMut(u32, &Misses)) {
+        let Simulated { hierarchy, counts, predicted, .. } = self.simulated;
+        hierarchy.each_block(counts, predicted.as_ref(), add);
+    }
+
+    fn estimated(&self) -> Option<&Estimated> {
+        self.estimated.as_ref()
+    }
+}
+
 impl Simulated<'_> {
     /// Misses and estimated cycles by site and block of `profile`.
-    fn attribution(&self, profile: &Profile) -> Attribution {
-        let (counts, predicted) = (&self.counts, self.predicted.as_ref());
-        let mut attribution = self.hierarchy.attribution(counts, predicted);
-        if let Some(estimated) = self.hierarchy.estimated(profile, counts, predicted) {
-            attribution.add_cycles(&estimated);
-        }
-        Attribution { none: self.none(), ..attribution }
+    fn attribution(&self, profile: &Profile) -> Attribution<'_> {
+        let estimated = self.hierarchy.estimated(profile, &self.counts, self.predicted.as_ref());
+        Attribution { simulated: self, estimated }
     }
 
     /// 0 misses of each level that exists, and of each other number that is known.
