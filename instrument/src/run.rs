@@ -233,7 +233,7 @@ fn bounded(stream: Stream) -> Stream {
     match ResidentPages::of(&filter) {
         // If the data TLB is too large to be simulated inline, every reference is recorded.
         Some(pages) if !pages.fits() => return Stream::Full,
-        Some(_) => filter.data = at_most(filter.data, context::NAMED_SETS_MAX),
+        Some(_) => {}
         None => filter.data_page = filter.data_page.map(|page| at_most(page, context::PAGE_SETS_MAX)),
     }
     if let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches {

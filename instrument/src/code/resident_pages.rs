@@ -8,7 +8,7 @@
 //! (`image::resident_pages`).
 
 use crate::target::layout::context;
-use event::{Filter, RecordKind, SetFilter};
+use event::{Filter, RecordKind};
 
 /// The shape of a fully associative first-level data TLB that generated code simulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,15 +16,13 @@ pub(crate) struct ResidentPages {
     /// Bytes of a page, a power of two.
     pub(crate) page_bytes: u32,
     pub(crate) entries: u32,
-    /// The data filter, whose lines name the entries of their pages.
-    pub(crate) lines: SetFilter,
 }
 
 impl ResidentPages {
     /// The TLB that `filter` asks generated code to simulate, if any.
     pub(crate) fn of(filter: &Filter) -> Option<ResidentPages> {
         let (shape, ways) = filter.resident_pages()?;
-        Some(ResidentPages { page_bytes: shape.line_bytes, entries: shape.sets * ways, lines: filter.data })
+        Some(ResidentPages { page_bytes: shape.line_bytes, entries: shape.sets * ways })
     }
 
     /// Whether a thread's context has room for the TLB.

@@ -16,7 +16,6 @@ use super::emitter::Emitter;
 use super::filter::{entering, remember, tables, Table};
 use crate::code::assembler::{Address, Assembler};
 use crate::code::buffer::{Entering, Label, RecordRoutine, RecordWhen, Section};
-use crate::code::resident_pages::ResidentPages;
 use crate::code::state_map::FLAGS_BIT;
 use crate::plan::block::Tier;
 use crate::plan::group::{Cover, Group, Member};
@@ -25,39 +24,21 @@ use assembler::{Alu, Condition};
 use event::Filter;
 
 impl Emitter {
-    /// Emits the check of a group against the filter, the use of its pages, and its records out of
-    /// line.
+    /// Emits the check of a group against the filter, and its records out of line.
     pub(super) fn filtered(&mut self, group: &Group, filter: &Filter) {
         let first = group.members[0];
-        let pages = ResidentPages::of(filter);
         // The check changes flags, and needs one register for the address and one for the set.
         self.free_flags();
         let avoid = first.address.registers();
         self.restore(avoid & !FLAGS_BIT);
         let pointer = self.scratch(avoid);
         let set = self.scratch(avoid | 1 << pointer);
-        // Hot: one check, or two for the lines of a near group's ends. Lines that the filter knows
-        // name the entries of their pages.
-        let number = self.number_page_use(pages);
+        // Hot: one check, or two for the lines of a near group's ends.
         match group.cover {
-            Cover::First => {
-                self.check(&first.address, first.size_bytes, (pointer, set), filter);
-                if pages.is_some() {
-                    self.load_entry(set);
-                    self.stamp(Section::Hot, number, (pointer, set));
-                }
-            }
+            Cover::First => self.check(&first.address, first.size_bytes, (pointer, set), filter),
             Cover::Ends(low, high) => {
-                // Registers are chosen before the first jump to the cold code.
-                let entry = pages.map(|_| self.scratch(avoid | 1 << pointer | 1 << set));
-                self.check(&first.at(low), 1, (pointer, entry.unwrap_or(set)), filter);
-                entry.iter().for_each(|&entry| self.load_entry(entry));
+                self.check(&first.at(low), 1, (pointer, set), filter);
                 self.check(&first.at(high), 1, (pointer, set), filter);
-                if let Some(entry) = entry {
-                    // Lines in two pages: the references use them by themselves.
-                    self.jump_unless_entry_of(set, entry);
-                    self.stamp(Section::Hot, number, (pointer, entry));
-                }
             }
         }
         // Cold: the code behind a failed check.
@@ -72,12 +53,6 @@ impl Emitter {
             for member in group.members {
                 let routine = record_routine(member, group.cover, (pointer, set), filter);
                 self.call_cold(member, pointer, set, routine);
-            }
-        }
-        if let Some(pages) = pages {
-            match self.tier {
-                Tier::Fresh => group.members.iter().for_each(|member| self.use_pages_of(member, pointer, pages)),
-                _ => self.use_pages_cold(group, (pointer, set), number, pages),
             }
         }
         self.take_position_back();
@@ -183,7 +158,6 @@ impl Emitter {
             }
             remember(&mut self.buffer.hot, pointer, spare, first.size_bytes, &table);
         }
-        self.use_pages(group, filter);
     }
 
     /// Emits a group's records without a branch. They are always written behind the ring's
@@ -240,7 +214,6 @@ impl Emitter {
             }
             remember(&mut self.buffer.hot, pointer, line_known, first.size_bytes, &table);
         }
-        self.use_pages(group, filter);
     }
 
     /// Emits code that sets all bits of `known` if the address in `pointer` is at most `offset_max`

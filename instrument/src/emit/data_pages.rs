@@ -25,14 +25,6 @@
 //! As in the data filter, one `add` of a negative address and one unsigned comparison detect both
 //! another page and an access that reaches into the next page.
 //!
-//! Nine of ten references are to a line that the data filter knows. Beside the filter's lines stand
-//! the entries of their pages, so such a reference needs neither hint nor comparison:
-//!
-//! ```text
-//!   line[set]     minus the last line's address  ◀── the filter's check
-//!   named[set]    entry of that line's page      ◀── if it knows the line, time[named] = ++clock
-//! ```
-//!
 //! # Invariants
 //!
 //! - Every data reference of the stream uses its pages here, complex ones too (`page_routine`).
@@ -43,9 +35,6 @@
 //!   other uses of the pass take them. If each use loaded, incremented and stored the clock, all
 //!   uses would wait for each other.
 //! - An empty entry holds minus an address that no program has.
-//! - The page of each line in the data filter is in the entry that its set names. So whoever makes
-//!   a line the last one of its set uses the line's page next and names the entry, and a page that
-//!   leaves the TLB takes its lines out of the filter ([`page_routine`](super::page_routine)).
 //!
 //! **Leaves out** TLBs of several sets: for these the filter of each set's last page drops enough
 //! references, and costs the program less (simulating Golden Cove's 96 entries of 6 ways made bzip2
@@ -56,9 +45,10 @@ use super::page_routine::{ask_host, handled};
 use crate::code::assembler::{gpr, reg, Address, Assembler};
 use crate::code::buffer::{Label, PageRoutine, PageUses, Routine, Section};
 use crate::code::resident_pages::{page_what, ResidentPages};
-use crate::plan::group::{Cover, Group, Member};
+use crate::code::state_map::FLAGS_BIT;
+use crate::plan::group::{Groups, Member, PageUse};
 use crate::target::layout::context::{self, PAGE_CLOCK_STEP, PAGE_CLOCK_STEPS, PAGE_TIME_SHIFT};
-use assembler::{Alu, Condition, Extend, Memory, Scale, Size};
+use assembler::{Condition, Extend, Memory, Scale, Size};
 use event::{Filter, Shape, Stream, WIDE_BYTES};
 
 impl Emitter {
@@ -68,137 +58,65 @@ impl Emitter {
         ResidentPages::of(&filter)
     }
 
-    /// The number of the fragment's next use of pages in hot code, among those that share a time
-    /// of the clock; 0 if no data TLB is simulated.
-    pub(super) fn number_page_use(&mut self, pages: Option<ResidentPages>) -> u32 {
-        let number = self.page_uses % PAGE_CLOCK_STEPS;
-        self.page_uses += u32::from(pages.is_some());
-        number
-    }
-
-    /// Emits hot code that replaces the number of a set of the data filter by the entry of its last
-    /// line's page.
-    pub(super) fn load_entry(&mut self, set: u8) {
-        let entry = Memory::at(gpr(set)).plus(context::LINE_ENTRIES as i32).gs();
-        self.buffer.hot.code().extend_into(Extend::ZeroByte, gpr(set), entry);
-    }
-
-    /// Emits a jump to the cold code that is emitted next, unless the page of this set's last line
-    /// is that of `entry`.
-    pub(super) fn jump_unless_entry_of(&mut self, set: u8, entry: u8) {
-        let other = Memory::at(gpr(set)).plus(context::LINE_ENTRIES as i32).gs();
-        self.buffer.hot.code().alu(Alu::Cmp, Size::Byte, other, gpr(entry));
-        let at = self.buffer.hot.jump_if(Condition::NotEqual);
-        self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
-    }
-
-    /// Emits the uses of a group's pages in hot code, after its references were recorded. Flags are
-    /// free.
-    pub(super) fn use_pages(&mut self, group: &Group, filter: &Filter) {
+    /// Emits the uses of the pages that are used with the check of this group of a block. Flags are
+    /// free afterwards.
+    pub(super) fn use_pages(&mut self, groups: &Groups, group: usize, filter: &Filter) {
         let Some(pages) = ResidentPages::of(filter) else { return };
-        let first = group.members[0];
+        let Some(PageUse { members, low, last }) = groups.page_use(group) else { return };
+        let first = members[0];
+        self.free_flags();
         let avoid = first.address.registers();
+        self.restore(avoid & !FLAGS_BIT);
         let pointer = self.scratch(avoid);
         let entry = self.scratch(avoid | 1 << pointer);
-        let number = self.number_page_use(Some(pages));
-        let unknown = self.hinted(Section::Hot, group, (pointer, entry), (number, &pages));
+        // All bytes lie between the lowest and the highest one.
+        let unknown = self.hinted(&first.at(low), (last - low + 1) as u32, (pointer, entry), &pages);
         self.buffer.link(Section::Hot, unknown, Label::Cold(self.buffer.cold.len()));
-        self.name_entry(Section::Hot, &first.address, (pointer, entry), &pages);
         let back = Label::Hot(self.buffer.hot.len());
         // Cold: the hint is wrong, or the bytes lie in two pages. Each member uses its pages by
         // itself, in the program's order.
         self.lend_position();
-        group.members.iter().for_each(|member| self.use_pages_of(member, pointer, pages));
+        for member in &members {
+            self.use_pages_of(member, pointer, pages);
+        }
         self.take_position_back();
         let at = self.buffer.cold.jump();
         self.buffer.link(Section::Cold, at, back);
     }
 
-    /// Emits the uses of a group's pages in cold code, after its references were recorded. Both
-    /// registers and flags are free.
-    pub(super) fn use_pages_cold(
-        &mut self,
-        group: &Group,
-        (pointer, entry): (u8, u8),
-        number: u32,
-        pages: ResidentPages,
-    ) {
-        let first = group.members[0];
-        let unknown = self.hinted(Section::Cold, group, (pointer, entry), (number, &pages));
-        match group.cover {
-            Cover::First => self.name_entry(Section::Cold, &first.address, (pointer, entry), &pages),
-            Cover::Ends(low, high) => {
-                for end in [low, high] {
-                    self.name_entry(Section::Cold, &first.at(end), (pointer, entry), &pages);
-                }
-            }
-        }
-        let done = self.buffer.cold.jump();
-        let here = self.buffer.cold.len();
-        self.buffer.cold.patch(unknown, here);
-        // The hint is wrong, or the bytes lie in two pages.
-        group.members.iter().for_each(|member| self.use_pages_of(member, pointer, pages));
-        let here = self.buffer.cold.len();
-        self.buffer.cold.patch(done, here);
-    }
-
-    /// Emits code that uses the page of a group's bytes, if they lie in one page and the hint is
-    /// right. Returns the jump that is taken otherwise; else the second register holds the entry.
-    /// Both registers and flags are free.
+    /// Emits hot code that uses the page of `bytes` bytes at `lowest`, if they lie in one page and
+    /// the hint is right. Returns the jump that is taken otherwise. Both registers and flags are
+    /// free.
     fn hinted(
         &mut self,
-        section: Section,
-        group: &Group,
+        lowest: &Address,
+        bytes: u32,
         (pointer, entry): (u8, u8),
-        (number, pages): (u32, &ResidentPages),
+        pages: &ResidentPages,
     ) -> usize {
-        let (low, last) = group.bytes();
-        let lowest = group.members[0].at(low);
-        let code = self.section(section);
-        code.lea(pointer, &lowest);
-        code.add_segment(pointer, &lowest);
+        let code = &mut self.buffer.hot;
+        code.lea(pointer, lowest);
+        code.add_segment(pointer, lowest);
         code.extract(entry, pointer, context::MASK_PAGE_HINTS);
         let hint = Memory::at(gpr(entry)).plus(context::PAGE_HINTS as i32).gs();
         code.code().extend_into(Extend::ZeroByte, gpr(entry), hint);
         // The distance of the first byte from the start of that entry's page.
         code.add_table(pointer, entry, context::RESIDENT_PAGES);
-        let unknown = jump_unless_within(code, pointer, (last - low + 1) as u32, pages);
-        self.stamp(section, number, (pointer, entry));
-        unknown
-    }
-
-    /// Emits the store of the time of a use into its entry. `spare` is free afterwards.
-    ///
-    /// Each pass through the fragment begins with its first use, which advances the clock. The
-    /// times of the other uses are later by their number. The low byte is the entry's number.
-    pub(super) fn stamp(&mut self, section: Section, number: u32, (spare, entry): (u8, u8)) {
-        let code = self.section(section);
-        code.load(spare, context::PAGE_CLOCK);
+        let unknown = jump_unless_within(code, pointer, bytes, pages);
+        // Each pass through the fragment begins with its first use, which advances the clock. The
+        // times of the other uses are later by their number. The low byte is the entry's number.
+        let number = self.page_uses % PAGE_CLOCK_STEPS;
+        self.page_uses += 1;
+        code.load(pointer, context::PAGE_CLOCK);
         if number == 0 {
-            code.code().lea(Size::Qword, gpr(spare), Memory::at(gpr(spare)).plus(PAGE_CLOCK_STEP as i32));
-            code.store(spare, context::PAGE_CLOCK);
+            code.code().lea(Size::Qword, gpr(pointer), Memory::at(gpr(pointer)).plus(PAGE_CLOCK_STEP as i32));
+            code.store(pointer, context::PAGE_CLOCK);
         }
         let later = (number << PAGE_TIME_SHIFT) as i32;
-        let time = Memory::at(gpr(spare)).index(gpr(entry), Scale::One).plus(later);
-        code.code().lea(Size::Qword, gpr(spare), time);
-        code.store_table(spare, entry, context::RESIDENT_TIMES);
-    }
-
-    /// Emits code by which the line of `address`, if it is the last one of its set, names the entry
-    /// of its page. `pointer` and flags are free.
-    fn name_entry(
-        &mut self,
-        section: Section,
-        address: &Address,
-        (pointer, entry): (u8, u8),
-        pages: &ResidentPages,
-    ) {
-        let code = self.section(section);
-        code.lea(pointer, address);
-        code.add_segment(pointer, address);
-        code.set_of_line(pointer, pointer, pages);
-        let named = Memory::at(gpr(pointer)).plus(context::LINE_ENTRIES as i32).gs();
-        code.code().mov(Size::Byte, named, gpr(entry));
+        let time = Memory::at(gpr(pointer)).index(gpr(entry), Scale::One).plus(later);
+        code.code().lea(Size::Qword, gpr(pointer), time);
+        code.store_table(pointer, entry, context::RESIDENT_TIMES);
+        unknown
     }
 
     fn section(&mut self, section: Section) -> &mut Assembler {
@@ -210,7 +128,7 @@ impl Emitter {
 
     /// Emits cold code that uses a reference's pages by the shared routine. `pointer` and flags are
     /// free.
-    pub(super) fn use_pages_of(&mut self, member: &Member, pointer: u8, pages: ResidentPages) {
+    fn use_pages_of(&mut self, member: &Member, pointer: u8, pages: ResidentPages) {
         let cold = &mut self.buffer.cold;
         cold.lea(pointer, &member.address);
         cold.add_segment(pointer, &member.address);
@@ -253,15 +171,6 @@ impl Emitter {
         hot.code().mov_from(Size::Qword, gpr(pointer), Memory::at(gpr(pointer)).plus(-16).gs());
         name_bytes(hot, pointer, size_bytes);
         self.call_pages(Section::Hot, site << 8, routine_of(size_bytes, pages));
-    }
-}
-
-impl Assembler {
-    /// Emits the number of the set of the data filter to which the address in `from` belongs.
-    pub(super) fn set_of_line(&mut self, to: u8, from: u8, pages: &ResidentPages) {
-        const { assert!(context::NAMED_SETS_MAX <= 128) };
-        self.rotate(to, from, pages.lines.line_bytes.trailing_zeros() as u8);
-        self.and_small(to, (pages.lines.sets - 1) as u8);
     }
 }
 

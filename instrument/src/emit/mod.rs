@@ -214,6 +214,7 @@ impl Emitter {
                         RecordMode::Branchless => self.written(&group, &filter),
                         RecordMode::Always => self.remembered(&group, &filter),
                     }
+                    self.use_pages(&plan.groups, group.number, &filter);
                 }
                 Stream::Full => self.recorded(&group),
                 Stream::Allocated | Stream::References => self.appended_group(&group),

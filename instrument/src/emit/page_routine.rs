@@ -79,9 +79,6 @@ fn value(back: usize) -> Memory {
 /// miss, and restores the registers.
 pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
     let pages = &routine.pages;
-    if routine.uses == PageUses::Reference {
-        one_known_page(code, pages);
-    }
     let slot = |index: usize| context::PAGE_SAVED + 8 * index as u32;
     let used = used(routine.uses);
     for (index, register) in used.iter().enumerate() {
@@ -102,7 +99,6 @@ pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
             code.load(Gpr::R8.number(), context::PAGE_LAST);
             pages_of(code, pages);
             use_range(code, pages, Counting::of(routine.uses == PageUses::Wide));
-            name_line(code, pages);
         }
         PageUses::Complex(shape) => complex(code, pages, shape),
     }
@@ -116,126 +112,6 @@ pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
         code.load(register.number(), slot(index));
     }
     code.code().ret();
-}
-
-/// Emits the use of a reference's page if all its bytes lie in the page that the hint names, and a
-/// return. Otherwise all registers have their values again.
-fn one_known_page(code: &mut Assembler, pages: &ResidentPages) {
-    let used = [Gpr::RAX, Gpr::RCX, Gpr::RDX];
-    let slot = |index: usize| context::PAGE_SAVED + 8 * index as u32;
-    used.iter().enumerate().for_each(|(index, register)| code.store(register.number(), slot(index)));
-    code.load(reg::RAX, context::PAGE_FIRST);
-    code.extract(reg::RCX, reg::RAX, context::MASK_PAGE_HINTS);
-    let hint = Memory::at(Gpr::RCX).plus(context::PAGE_HINTS as i32).gs();
-    code.code().extend_into(Extend::ZeroByte, Gpr::RCX, hint);
-    // The distances of the first and of the last byte from the start of that entry's page.
-    code.code().mov(Size::Qword, Gpr::RDX, Gpr::RAX);
-    code.add_table(reg::RDX, reg::RCX, context::RESIDENT_PAGES);
-    code.compare_imm(reg::RDX, pages.page_bytes as i32);
-    let others = code.jump_if(Condition::AboveOrEqual);
-    code.add_context(reg::RDX, context::PAGE_LAST);
-    code.registers(Alu::Sub, reg::RDX, reg::RAX);
-    code.compare_imm(reg::RDX, pages.page_bytes as i32);
-    let across = code.jump_if(Condition::AboveOrEqual);
-    code.load(reg::RDX, context::PAGE_CLOCK);
-    past(code, Gpr::RDX, Gpr::RDX, context::PAGE_CLOCK_STEP as i32);
-    code.store(reg::RDX, context::PAGE_CLOCK);
-    code.registers(Alu::Add, reg::RDX, reg::RCX);
-    code.code().mov(Size::Qword, time(Gpr::RCX), Gpr::RDX);
-    name(code, pages);
-    used.iter().enumerate().for_each(|(index, register)| code.load(register.number(), slot(index)));
-    code.code().ret();
-    let here = code.len();
-    code.patch(others, here);
-    code.patch(across, here);
-    used.iter().enumerate().for_each(|(index, register)| code.load(register.number(), slot(index)));
-}
-
-/// Emits code by which the line of the address in rax names the entry in rcx, if it is the last one
-/// of its set. Overwrites rax and rdx.
-fn name(code: &mut Assembler, pages: &ResidentPages) {
-    code.set_of_line(reg::RDX, reg::RAX, pages);
-    code.add_table(reg::RAX, reg::RDX, context::DATA_LINES);
-    code.compare_imm(reg::RAX, pages.lines.line_bytes as i32);
-    let another = code.jump_if(Condition::AboveOrEqual);
-    let named = Memory::at(Gpr::RDX).plus(context::LINE_ENTRIES as i32).gs();
-    code.code().mov(Size::Byte, named, Gpr::RCX);
-    let here = code.len();
-    code.patch(another, here);
-}
-
-/// Emits code by which the line of a reference's first byte names the entry of its page, which the
-/// hint names by now. If it does not, because the reference has used more pages than there are
-/// entries or hints, the line leaves the filter.
-fn name_line(code: &mut Assembler, pages: &ResidentPages) {
-    code.load(reg::RAX, context::PAGE_FIRST);
-    code.extract(reg::RCX, reg::RAX, context::MASK_PAGE_HINTS);
-    let hint = Memory::at(Gpr::RCX).plus(context::PAGE_HINTS as i32).gs();
-    code.code().extend_into(Extend::ZeroByte, Gpr::RCX, hint);
-    code.code().mov(Size::Qword, Gpr::RDX, Gpr::RAX);
-    code.add_table(reg::RDX, reg::RCX, context::RESIDENT_PAGES);
-    code.compare_imm(reg::RDX, pages.page_bytes as i32);
-    let absent = code.jump_if(Condition::AboveOrEqual);
-    name(code, pages);
-    let done = code.jump();
-    let here = code.len();
-    code.patch(absent, here);
-    code.set_of_line(reg::RDX, reg::RAX, pages);
-    code.clear_table(reg::RDX, context::DATA_LINES);
-    let here = code.len();
-    code.patch(done, here);
-}
-
-/// Emits code that takes the lines of the page in the entry in rcx out of the data filter: the page
-/// leaves the TLB. Overwrites rdx, rsi and rdi.
-///
-/// Eight names are compared at once: a byte of `x` is 0 where `x − 1` borrows into its highest bit
-/// and that bit of `x` is clear. The byte above a byte of 0 may look like one too; then a line
-/// leaves the filter without need, and its next reference is recorded.
-fn forget_lines(code: &mut Assembler, pages: &ResidentPages) {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    let spared = [Gpr::RAX, Gpr::R8];
-    let spare = |index: usize| context::PAGE_SPARE + 8 * index as u32;
-    spared.iter().enumerate().for_each(|(index, register)| code.store(register.number(), spare(index)));
-    // The entry's number in each byte of rsi.
-    code.code().multiply(Size::Qword, Gpr::RSI, Gpr::RCX, EACH as u32 as i32);
-    code.code().mov(Size::Qword, Gpr::RDX, Gpr::RSI);
-    code.code().shift(Shift::Left, Size::Qword, Gpr::RDX, 32);
-    code.registers(Alu::Or, Gpr::RSI.number(), reg::RDX);
-    code.mov_imm(Gpr::RDI.number(), EACH);
-    code.mov_imm(Gpr::R8.number(), EACH << 7);
-    let words = pages.lines.sets.div_ceil(8);
-    let found: Vec<(usize, usize)> = (0..words)
-        .map(|word| {
-            code.load(reg::RDX, context::LINE_ENTRIES + 8 * word);
-            code.registers(Alu::Xor, reg::RDX, Gpr::RSI.number());
-            code.code().mov(Size::Qword, Gpr::RAX, Gpr::RDX);
-            code.registers(Alu::Sub, reg::RAX, Gpr::RDI.number());
-            code.not(reg::RDX);
-            code.registers(Alu::And, reg::RAX, reg::RDX);
-            code.registers(Alu::And, reg::RAX, Gpr::R8.number());
-            let found = code.jump_if(Condition::NotEqual);
-            (found, code.len())
-        })
-        .collect();
-    let done = code.jump();
-    for ((found, back), word) in found.into_iter().zip(0..) {
-        // The bits of rax are the highest ones of the bytes that name the entry.
-        let again = code.len();
-        code.patch(found, again);
-        code.code().lowest_bit(Size::Qword, Gpr::RDX, Gpr::RAX);
-        code.code().shift(Shift::Right, Size::Dword, Gpr::RDX, 3);
-        code.clear_table(reg::RDX, context::DATA_LINES + 64 * word);
-        past(code, Gpr::RDX, Gpr::RAX, -1);
-        code.registers(Alu::And, reg::RAX, reg::RDX);
-        let more = code.jump_if(Condition::NotEqual);
-        code.patch(more, again);
-        let next = code.jump();
-        code.patch(next, back);
-    }
-    let here = code.len();
-    code.patch(done, here);
-    spared.iter().enumerate().for_each(|(index, register)| code.load(register.number(), spare(index)));
 }
 
 /// Emits the uses of the pages of the group that ends at rdx.
@@ -414,7 +290,6 @@ fn use_range(code: &mut Assembler, pages: &ResidentPages, counting: Counting) {
     let here = code.len();
     code.patch(absent, here);
     oldest(code, pages);
-    forget_lines(code, pages);
     hint_index(code, Gpr::RSI, Gpr::RAX, pages);
     code.code().increment(Size::Byte, count);
     code.code().mov_from(Size::Qword, Gpr::RDI, entry(Gpr::RCX));

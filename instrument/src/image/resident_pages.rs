@@ -106,10 +106,6 @@ impl Image {
             }
         });
         self.write_table(context, &table);
-        // A page that was replaced takes its lines out of the filter.
-        if !misses.is_empty() {
-            self.empty_data_filter(context);
-        }
         misses
     }
 

@@ -209,6 +209,8 @@ impl Planner<'_> {
         if filter.is_some() && block.events.is_empty() {
             plan.groups.hoist(&liveness.flags_dead, |index| self.passed(block, liveness, index));
         }
+        // A tool's events may stand between references, and use no pages.
+        plan.groups.join_pages();
         self.fetches(block, liveness, plan, filter);
     }
 

@@ -12,6 +12,10 @@
 //! where they are dead, if only instructions without references lie between. **Leaves out** two
 //! near references (they need two checks in any case) and joining across other references, which
 //! would change the order of records. Source: our own.
+//!
+//! **Pages.** Where generated code simulates a data TLB, groups that follow each other by the same
+//! registers use their pages together, if all their bytes lie within [`PAGES_BYTES_MAX`]: uses of
+//! one page with no other use between them are one use. Lines are still checked group by group.
 
 use super::mode::RecordMode;
 use crate::code::assembler::{reg, Address};
@@ -32,6 +36,8 @@ pub(crate) struct Member {
     pub(crate) index: usize,
     /// Bytes added to rsp between the group's first instruction and this one.
     moved: i64,
+    /// The registers' state at this instruction.
+    state: RegisterState,
     /// How tuned code records the reference.
     pub(crate) mode: RecordMode,
 }
@@ -44,7 +50,8 @@ impl Member {
         index: usize,
         mode: RecordMode,
     ) -> Member {
-        Member { address, kind, size_bytes, what, index, moved: 0, mode }
+        let state = RegisterState::default();
+        Member { address, kind, size_bytes, what, index, moved: 0, state, mode }
     }
 
     /// Displacement of the byte behind the last one.
@@ -58,22 +65,33 @@ impl Member {
     }
 }
 
+/// What an address depends on, as far as the block's instructions before it say.
+#[derive(Clone, Copy, Debug, Default)]
+struct RegisterState {
+    /// Known bytes that were added to rsp.
+    stack: i64,
+    /// Changes of the address's registers other than known steps of rsp, and complex references.
+    changes: u32,
+}
+
 /// Consecutive references that share a check, which is made before the first one's instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group<'a> {
     pub(crate) members: &'a [Member],
     pub(crate) cover: Cover,
+    /// The group's number in its block.
+    pub(crate) number: usize,
 }
 
-impl Group<'_> {
-    /// Displacements of the group's first and last byte.
-    pub(crate) fn bytes(&self) -> (i64, i64) {
-        let first = self.members[0];
-        match self.cover {
-            Cover::First => (first.address.displacement, first.end().max(first.address.displacement + 1) - 1),
-            Cover::Ends(low, high) => (low, high),
-        }
-    }
+/// The references that use their pages at once, in program order. Their addresses are in terms of
+/// the register values where the first one's group is checked.
+#[derive(Clone, Debug)]
+pub(crate) struct PageUse {
+    pub(crate) members: Vec<Member>,
+    /// Displacement of the first byte.
+    pub(crate) low: i64,
+    /// Displacement of the last byte.
+    pub(crate) last: i64,
 }
 
 /// The lines that a group's check compares with the filter.
@@ -91,6 +109,12 @@ pub(crate) struct Groups {
     members: Vec<Member>,
     spans: Vec<Span>,
     open: Option<Open>,
+    /// Known bytes that the block's instructions have added to rsp so far.
+    stack: i64,
+    /// How often they have changed each register otherwise.
+    changes: [u32; 16],
+    /// How many complex references they have made.
+    complex: u32,
 }
 
 /// A finished group: a range of `Groups::members`.
@@ -101,6 +125,22 @@ struct Span {
     cover: Cover,
     /// Index of the instruction before which the group is checked.
     at: usize,
+    /// Known bytes that were added to rsp before that instruction.
+    stack: i64,
+    /// The pages that the group uses.
+    pages: Pages,
+}
+
+/// The pages that are used with a group's check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pages {
+    /// Those of the group's bytes.
+    Own,
+    /// Those of the bytes between two displacements, of this group and of following ones up to the
+    /// last one.
+    Through { low: i64, last: i64, group: usize },
+    /// None: they were used with a group before.
+    Before,
 }
 
 /// The group that the next reference may join.
@@ -125,21 +165,38 @@ const COVERED_MAX: usize = 6;
 const NEAR_MAX: usize = 16;
 /// A near group needs two checks; they pay if they replace at least this many.
 const NEAR_MIN: usize = 3;
+/// The most bytes from the first to the last one of groups that use their pages together. More
+/// would often reach into a second page, and then each reference looks up its pages by a routine.
+const PAGES_BYTES_MAX: i64 = 256;
+/// The most references that use their pages together.
+const PAGES_MEMBERS_MAX: usize = 16;
+
 impl Groups {
     /// Removes all groups; the vectors keep their allocations.
     pub(crate) fn clear(&mut self) {
         self.members.clear();
         self.spans.clear();
         self.open = None;
+        (self.stack, self.changes, self.complex) = (0, [0; 16], 0);
     }
 
     /// Finishes the open group before a complex reference, which no group crosses.
     pub(crate) fn pass_complex(&mut self) {
         self.close();
+        self.complex += 1;
+    }
+
+    /// The state of the registers of `address` now.
+    fn state_of(&self, address: &Address) -> RegisterState {
+        let registers = address.registers();
+        let changes = (0..16).filter(|register| registers >> register & 1 != 0);
+        let changes = changes.map(|register: usize| self.changes[register]).sum::<u32>();
+        RegisterState { stack: self.stack, changes: changes + self.complex }
     }
 
     /// Adds the next reference in program order. Without a filter each one is a group of its own.
-    pub(crate) fn add(&mut self, member: Member, filter: Option<&Filter>) {
+    pub(crate) fn add(&mut self, mut member: Member, filter: Option<&Filter>) {
+        member.state = self.state_of(&member.address);
         let joined = match (&self.open, filter) {
             (Some(open), Some(filter)) => self.joined(open, member, filter),
             _ => None,
@@ -215,7 +272,8 @@ impl Groups {
     }
 
     fn push(&mut self, start: usize, end: usize, cover: Cover) {
-        self.spans.push(Span { start, end, cover, at: self.members[start].index });
+        let Member { index: at, state, .. } = self.members[start];
+        self.spans.push(Span { start, end, cover, at, stack: state.stack, pages: Pages::Own });
     }
 
     /// Rewrites the addresses from member `start` on so that they refer to the registers at that
@@ -230,8 +288,90 @@ impl Groups {
 impl Groups {
     /// The groups whose checks are made before instruction `index`.
     pub(crate) fn at(&self, index: usize) -> impl Iterator<Item = Group<'_>> {
-        let spans = self.spans.iter().filter(move |span| span.at == index);
-        spans.map(|span| Group { members: &self.members[span.start..span.end], cover: span.cover })
+        let spans = self.spans.iter().enumerate().filter(move |(_, span)| span.at == index);
+        spans.map(|(number, span)| Group {
+            members: &self.members[span.start..span.end],
+            cover: span.cover,
+            number,
+        })
+    }
+
+    /// The pages that are used with the check of this group; `None` if they were used before.
+    pub(crate) fn page_use(&self, group: usize) -> Option<PageUse> {
+        let (low, last, end) = match self.spans[group].pages {
+            Pages::Own => {
+                let (low, last) = self.bytes(group);
+                (low, last, group)
+            }
+            Pages::Through { low, last, group } => (low, last, group),
+            Pages::Before => return None,
+        };
+        let members = (group..=end).flat_map(|later| {
+            let (Span { start, end, .. }, shift) = (self.spans[later], self.shift(group, later));
+            let members = self.members[start..end].iter();
+            members.map(move |member| Member {
+                address: member.at(member.address.displacement + shift),
+                ..*member
+            })
+        });
+        Some(PageUse { members: members.collect(), low, last })
+    }
+
+    /// Displacements of a group's first and last byte.
+    fn bytes(&self, group: usize) -> (i64, i64) {
+        let span = self.spans[group];
+        let first = self.members[span.start];
+        match span.cover {
+            Cover::First => (first.address.displacement, first.end().max(first.address.displacement + 1) - 1),
+            Cover::Ends(low, high) => (low, high),
+        }
+    }
+
+    /// What is added to displacements of group `later` for the registers at the check of `group`.
+    fn shift(&self, group: usize, later: usize) -> i64 {
+        let (one, other) = (self.spans[group], self.spans[later]);
+        match self.members[one.start].address.base {
+            Some(reg::RSP) => other.stack - one.stack,
+            _ => 0,
+        }
+    }
+
+    /// Decides which groups use their pages together. Call it when all groups have their places.
+    pub(crate) fn join_pages(&mut self) {
+        let mut first = 0;
+        for group in 1..self.spans.len() {
+            match self.pages_through(first, group) {
+                Some(pages) => {
+                    self.spans[first].pages = pages;
+                    self.spans[group].pages = Pages::Before;
+                }
+                None => first = group,
+            }
+        }
+    }
+
+    /// The pages of the groups from `first` to `group`, if the latter can join the former ones.
+    fn pages_through(&self, first: usize, group: usize) -> Option<Pages> {
+        let (start, end) = (self.spans[first].start, self.spans[group].end);
+        let (one, other) = (self.members[start], self.members[self.spans[group].start]);
+        // Equal numbers of changes: nothing has changed the registers between them.
+        let alike = one.at(0) == other.at(0) && one.state.changes == other.state.changes;
+        if !alike || one.address.short || end - start > PAGES_MEMBERS_MAX {
+            return None;
+        }
+        let (low, last) = match self.spans[first].pages {
+            Pages::Through { low, last, .. } => (low, last),
+            _ => self.bytes(first),
+        };
+        let (own_low, own_last) = self.bytes(group);
+        let shift = self.shift(first, group);
+        // Differences of absolute 64-bit addresses may overflow.
+        if [low, last, own_low, own_last].iter().any(|&at| i32::try_from(at).is_err()) {
+            return None;
+        }
+        let (low, last) = (low.min(own_low + shift), last.max(own_last + shift));
+        let fits = last - low < PAGES_BYTES_MAX && [low, last].iter().all(|&at| i32::try_from(at).is_ok());
+        fits.then_some(Pages::Through { low, last, group })
     }
 
     /// Index of the instruction before which the first group is checked.
@@ -275,6 +415,7 @@ impl Groups {
             if !flags_dead[earlier] {
                 continue;
             }
+            let steps = moved;
             let moved = if first.base == Some(reg::RSP) { moved } else { 0 };
             let all = &mut self.members[start..end];
             if all.iter().any(|member| i32::try_from(member.address.displacement + moved).is_err()) {
@@ -285,6 +426,7 @@ impl Groups {
                 (*low, *high) = (*low + moved, *high + moved);
             }
             self.spans[nth].at = earlier;
+            self.spans[nth].stack -= steps;
             return;
         }
     }
@@ -293,6 +435,7 @@ impl Groups {
     /// step of rsp is added to the sum; any other change of a register of its addresses finishes
     /// the group.
     pub(crate) fn pass(&mut self, decoded: &Decoded, mut written: u16) {
+        self.note_changes(decoded, written);
         let Some(open) = &mut self.open else { return };
         let registers = self.members[open.start].address.registers();
         if written & registers == 0 {
@@ -304,6 +447,20 @@ impl Groups {
         }
         if written & registers != 0 {
             self.close();
+        }
+    }
+
+    /// Notes the registers that an instruction changes.
+    fn note_changes(&mut self, decoded: &Decoded, mut written: u16) {
+        if written >> reg::RSP & 1 != 0 {
+            if let Some(added) = stack_step(decoded) {
+                self.stack += added;
+                written &= !(1 << reg::RSP);
+            }
+        }
+        while written != 0 {
+            self.changes[written.trailing_zeros() as usize] += 1;
+            written &= written - 1;
         }
     }
 }

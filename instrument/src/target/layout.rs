@@ -81,11 +81,6 @@ pub(crate) mod context {
     pub(crate) const FETCH_SAVED: u32 = 0x210;
     /// The thread's running sums of instructions, loads and stores, if calls are recorded.
     pub(crate) const TICKS: u32 = 0x280;
-    /// For each set of the data filter, the entry of the simulated data TLB that holds the page of
-    /// its last line, a byte each.
-    pub(crate) const LINE_ENTRIES: u32 = 0x2c0;
-    /// The most sets of the data filter if generated code simulates the data TLB.
-    pub(crate) const NAMED_SETS_MAX: u32 = 64;
     /// Data page filter, 8 bytes a set.
     pub(crate) const DATA_PAGES: u32 = 0x400;
     /// Instruction page filter, 4 bytes a set.
@@ -146,8 +141,6 @@ pub(crate) mod context {
     pub(crate) const RESIDENT_LEAST: u32 = 0xe4c0;
     /// How many groups a search for the oldest entry may still compare.
     pub(crate) const RESIDENT_TRIES: u32 = 0xe480;
-    /// Two words of a routine that uses pages.
-    pub(crate) const PAGE_SPARE: u32 = 0xe600;
     /// The ring: `RING_SEGMENTS` segments.
     pub(crate) const RING: u32 = 0x1_0000;
     pub(crate) const RING_SEGMENT_BYTES: u32 = 1 << 20;

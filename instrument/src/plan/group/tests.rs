@@ -97,7 +97,7 @@ fn grouped(deeds: &[Deed]) -> (Groups, Vec<Truth>, Vec<[i64; 2]>) {
 #[test]
 fn a_check_covers_its_members() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let (mut near, mut hoisted) = (0, 0);
+    let (mut near, mut hoisted, mut joined) = (0, 0, 0);
     for _ in 0..20_000 {
         let deeds: Vec<Deed> = (0..random.below(24)).map(|_| deed(&mut random)).collect();
         let (mut groups, truth, states) = grouped(&deeds);
@@ -110,6 +110,9 @@ fn a_check_covers_its_members() {
             reference.is_none().then_some(step)
         });
         checked(&groups, &truth, &states);
+        groups.join_pages();
+        let used = page_uses(&groups, &truth, &states);
+        joined += groups.spans.len() - used;
         for (span, before) in groups.spans.iter().zip(before) {
             assert!(span.at == before || span.at < before && dead[span.at] && !dead[before], "{deeds:?}");
             assert!(deeds[span.at..before].iter().all(|deed| deed.reference.is_none()), "{deeds:?}");
@@ -117,6 +120,28 @@ fn a_check_covers_its_members() {
         }
     }
     assert!(near > 500 && hoisted > 500, "{near} near groups, {hoisted} hoisted");
+    assert!(joined > 500, "{joined} groups use their pages with a group before");
+}
+
+/// Checks that uses of pages cover the program's references in its order, each use those of one
+/// place in memory; returns their number.
+fn page_uses(groups: &Groups, truth: &[Truth], states: &[[i64; 2]]) -> usize {
+    let (mut found, mut uses) = (Vec::new(), 0);
+    for (index, state) in states.iter().enumerate() {
+        for number in groups.at(index).map(|group| group.number).collect::<Vec<_>>() {
+            let Some(PageUse { members, low, last }) = groups.page_use(number) else { continue };
+            uses += 1;
+            assert!(last - low < PAGES_BYTES_MAX.max(members[0].size_bytes.into()));
+            for member in &members {
+                let base = state[usize::from(member.address.base == Some(RBX))];
+                assert_eq!(member.at(0), members[0].at(0));
+                assert!(member.address.displacement >= low && member.end() <= last + 1, "{members:?}");
+                found.push((member.index, base + member.address.displacement));
+            }
+        }
+    }
+    assert_eq!(found, truth);
+    uses
 }
 
 /// Checks that the groups make the program's references in its order; returns the number of
