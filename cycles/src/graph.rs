@@ -120,9 +120,10 @@ struct Copies {
 fn hot(profile: &Profile) -> Vec<Vec<usize>> {
     // A large program has hundreds of thousands of blocks that ran, of which few are hot: only
     // those get a list.
-    let mut numbers: WordMap<(u64, u32), u32> = WordMap::default();
-    let mut all: Vec<Copies> = Vec::new();
     let ran = || profile.blocks.iter().enumerate().filter(|(_, block)| block.executions > 0);
+    let mut numbers: WordMap<(u64, u32), u32> = WordMap::default();
+    numbers.reserve(ran().count());
+    let mut all: Vec<Copies> = Vec::new();
     let of: Vec<u32> = ran()
         .map(|(first, block)| {
             let number = *numbers.entry((block.ip, block.len)).or_insert(all.len() as u32);
@@ -237,5 +238,60 @@ mod tests {
         assert!((cycle.again - 0.99).abs() < 1e-9);
         // The block around it goes through one iteration.
         assert_eq!(graph.cycle(1).unwrap().nodes, [1, 0]);
+    }
+
+    /// The hot blocks by their definition: a list of copies for each block, the heaviest first,
+    /// until they make up enough instructions.
+    fn hot_by_lists(profile: &Profile) -> Vec<Vec<usize>> {
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        let place = |block: usize| (profile.blocks[block].ip, profile.blocks[block].len);
+        for number in (0..profile.blocks.len()).filter(|&number| profile.blocks[number].executions > 0) {
+            match groups.iter_mut().find(|group| place(group[0]) == place(number)) {
+                Some(group) => group.push(number),
+                None => groups.push(vec![number]),
+            }
+        }
+        let weight = |group: &Vec<usize>| {
+            let of = |&block: &usize| {
+                profile.blocks[block].executions * u64::from(profile.blocks[block].count)
+            };
+            group.iter().map(of).sum::<u64>()
+        };
+        groups.sort_by_key(|group| (std::cmp::Reverse(weight(group)), group[0]));
+        let enough = HOT_SHARE * groups.iter().map(weight).sum::<u64>() as f64;
+        let mut sum = 0.0;
+        let mut hot = Vec::new();
+        for group in groups {
+            if sum >= enough || hot.len() == HOT_MAX {
+                break;
+            }
+            sum += weight(&group) as f64;
+            hot.push(group);
+        }
+        hot
+    }
+
+    #[test]
+    fn hot_blocks_are_those_of_the_definition() {
+        let mut state = 1_u64;
+        let mut below = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % bound
+        };
+        for places in [1, 3, 40, 300, 6000] {
+            let blocks = (0..2 * places).map(|_| instrument::Block {
+                ip: 0x1000 + 16 * below(places),
+                len: 16 - 8 * (below(9) / 8) as u32,
+                module: 0,
+                first: 0,
+                count: 1 + below(6) as u32,
+                executions: below(3) * below(1 << below(20)),
+                taken: 0,
+            });
+            let profile = Profile { blocks: blocks.collect(), ..Profile::default() };
+            let hot = hot(&profile);
+            assert_eq!(hot, hot_by_lists(&profile), "{places}");
+            assert!(places < 40 || hot.iter().any(|copies| copies.len() > 1) && hot.len() > 5);
+        }
     }
 }

@@ -342,3 +342,66 @@ pub struct Totals {
     /// Misses of each TLB level.
     pub tlbs: [Misses; TLBS_MAX],
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts with a miss of each kind and level, each by another number.
+    fn counts() -> Counts {
+        let mut counts = Counts { damaged: 1, ..Counts::default() };
+        let mut next = 1;
+        let mut count = || {
+            next *= 3;
+            next
+        };
+        for kind in 0..3 {
+            for level in 0..CACHES_MAX {
+                let mut site = SiteMisses::default();
+                match kind {
+                    0 => site.loads[level] = count(),
+                    1 => site.stores[level] = count(),
+                    _ => site.tlbs[level % TLBS_MAX] = count(),
+                }
+                counts.sites.extend([site, SiteMisses::default()]);
+                let mut block = BlockMisses::default();
+                match kind {
+                    0 => block.fetches[level] = count(),
+                    _ => block.tlbs[level % TLBS_MAX] = count(),
+                }
+                counts.blocks.extend([BlockMisses::default(), block]);
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn one_pass_sums_all_levels() {
+        let counts = counts();
+        let totals = counts.totals();
+        for level in 0..CACHES_MAX {
+            assert_eq!(totals.caches[level], counts.cache(level), "{level}");
+        }
+        for level in 0..TLBS_MAX {
+            assert_eq!(totals.tlbs[level], counts.tlb(level), "{level}");
+        }
+        assert!(totals.caches[2].total() > 0 && totals.tlbs[1].total() > 0);
+    }
+
+    #[test]
+    fn entries_are_empty_if_they_equal_an_empty_one() {
+        let counts = counts();
+        assert!(counts.sites.iter().all(|site| site.is_empty() == (*site == SiteMisses::default())));
+        assert!(counts.blocks.iter().all(|block| block.is_empty() == (*block == BlockMisses::default())));
+    }
+
+    #[test]
+    fn counts_are_taken_as_they_are_added() {
+        let (mut taken, mut added) = (Counts::default(), Counts::default());
+        for _ in 0..2 {
+            taken.take(counts());
+            added.add(&counts());
+            assert_eq!(taken, added);
+        }
+    }
+}

@@ -12,7 +12,6 @@ use crate::report::Report;
 use crate::run::block_order::branch::Predicted;
 use crate::run::hierarchy::Hierarchy;
 use crate::run::tally::{tally_meanwhile, Attributed, Grain, Misses, Tally};
-use ::cycles::Estimated;
 use instrument::Profile;
 use std::panic::resume_unwind;
 use std::thread;
@@ -26,34 +25,17 @@ pub(super) struct Simulated<'a> {
     pub(super) curve: Option<Curve>,
 }
 
-/// Misses under the names of a report, and estimated cycles.
-struct Attribution<'a> {
-    simulated: &'a Simulated<'a>,
-    estimated: Option<Estimated>,
-}
-
-impl Attributed for Attribution<'_> {
+impl Attributed for Simulated<'_> {
     fn each_site(&self, add: &mut dyn FnMut(u32, &Misses)) {
-        self.simulated.hierarchy.each_site(&self.simulated.counts, add);
+        self.hierarchy.each_site(&self.counts, add);
     }
 
     fn each_block(&self, add: &mut dyn FnMut(u32, &Misses)) {
-        let Simulated { hierarchy, counts, predicted, .. } = self.simulated;
-        hierarchy.each_block(counts, predicted.as_ref(), add);
-    }
-
-    fn estimated(&self) -> Option<&Estimated> {
-        self.estimated.as_ref()
+        self.hierarchy.each_block(&self.counts, self.predicted.as_ref(), add);
     }
 }
 
 impl Simulated<'_> {
-    /// Misses and estimated cycles by site and block of `profile`.
-    fn attribution(&self, profile: &Profile) -> Attribution<'_> {
-        let estimated = self.hierarchy.estimated(profile, &self.counts, self.predicted.as_ref());
-        Attribution { simulated: self, estimated }
-    }
-
     /// 0 misses of each level that exists, and of each other number that is known.
     fn none(&self) -> Misses {
         Misses {
@@ -64,17 +46,18 @@ impl Simulated<'_> {
     }
 
     /// The tally of `profile`. Cycles are estimated on a thread of their own, while this one reads
-    /// names.
+    /// names and counts all else.
     pub(super) fn tally(&self, profile: &Profile, how: (Rep, Grain), symbols: &mut Symbolizer) -> Tally {
         thread::scope(|scope| {
-            let attribute = move || self.attribution(profile);
-            let started = thread::Builder::new().spawn_scoped(scope, attribute);
-            let attributed = || match started {
+            let estimate =
+                move || self.hierarchy.estimated(profile, &self.counts, self.predicted.as_ref());
+            let started = thread::Builder::new().spawn_scoped(scope, estimate);
+            let estimated = || match started {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 // Without another thread it takes longer.
-                Err(_) => attribute(),
+                Err(_) => estimate(),
             };
-            tally_meanwhile(profile, Some((self.none(), attributed)), how, symbols)
+            tally_meanwhile(profile, Some((self.none(), self)), estimated, how, symbols)
         })
     }
 

@@ -49,8 +49,8 @@ impl Attribution {
     }
 }
 
-/// Where a tally gets its misses and estimated cycles from. A compiler has hundreds of thousands of
-/// sites that missed, so they are handed out one by one and not listed with their names.
+/// Where a tally gets its misses from. A compiler has hundreds of thousands of sites that missed, so
+/// they are handed out one by one and not listed with their names.
 pub trait Attributed {
     /// Calls `add` with the misses of data, by index into [`Profile::sites`].
     fn each_site(&self, add: &mut dyn FnMut(u32, &Misses));
@@ -58,22 +58,15 @@ pub trait Attributed {
     /// Calls `add` with the misses of instructions and branches, by index into
     /// [`Profile::blocks`].
     fn each_block(&self, add: &mut dyn FnMut(u32, &Misses));
-
-    /// Estimated cycles, if there are any.
-    fn estimated(&self) -> Option<&Estimated>;
 }
 
-impl Attributed for &Attribution {
+impl Attributed for Attribution {
     fn each_site(&self, add: &mut dyn FnMut(u32, &Misses)) {
         self.by_site.iter().for_each(|(site, misses)| add(*site, misses));
     }
 
     fn each_block(&self, add: &mut dyn FnMut(u32, &Misses)) {
         self.by_block.iter().for_each(|(block, misses)| add(*block, misses));
-    }
-
-    fn estimated(&self) -> Option<&Estimated> {
-        None
     }
 }
 
@@ -111,16 +104,16 @@ pub fn tally(
     how: (Rep, Grain),
     symbols: &mut Symbolizer,
 ) -> Tally {
-    let misses = misses.map(|attribution| (attribution.none, move || attribution));
-    tally_meanwhile(profile, misses, how, symbols)
+    let misses = misses.map(|attribution| (attribution.none, attribution));
+    tally_meanwhile(profile, misses, || None, how, symbols)
 }
 
-/// Makes the tally of a profile while another thread attributes its misses. The blocks are named
-/// and counted first, for which it suffices to know 0 misses of each level that exists; the rest
-/// is asked for when it is needed.
-pub fn tally_meanwhile<A: Attributed>(
+/// Makes the tally of a profile while another thread estimates its cycles. `misses` are the 0 misses
+/// of each level that exists, and the misses; the cycles are asked for when all else is counted.
+pub fn tally_meanwhile(
     profile: &Profile,
-    misses: Option<(Misses, impl FnOnce() -> A)>,
+    misses: Option<(Misses, &impl Attributed)>,
+    estimated: impl FnOnce() -> Option<Estimated>,
     (rep, grain): (Rep, Grain),
     symbols: &mut Symbolizer,
 ) -> Tally {
@@ -134,7 +127,10 @@ pub fn tally_meanwhile<A: Attributed>(
     }
     tallying.sites(rep);
     if let Some((_, attributed)) = misses {
-        tallying.misses(&attributed());
+        tallying.misses(attributed);
+    }
+    if let Some(estimated) = estimated() {
+        tallying.estimated(&estimated);
     }
     tallying.finish()
 }
@@ -289,13 +285,9 @@ impl Tallying<'_> {
     }
 
     fn misses(&mut self, attributed: &impl Attributed) {
-        let estimated = attributed.estimated();
         attributed.each_site(&mut |site, misses| {
             self.site(site, &Counts { misses: Some(*misses), ..Counts::default() });
         });
-        for (site, parts) in estimated.into_iter().flat_map(|estimated| &estimated.by_site) {
-            self.cycles_of_site(*site, parts);
-        }
         attributed.each_block(&mut |block, misses| {
             let block = block as usize;
             let Some(first) = self.profile.blocks.get(block).map(|block| block.first as usize) else {
@@ -306,8 +298,15 @@ impl Tallying<'_> {
             self.function_of(block, 0).add(&counts);
             self.cell(block, 0, &counts);
         });
-        for (block, parts) in estimated.into_iter().flat_map(|estimated| &estimated.by_block) {
-            self.cycles(*block as usize, parts);
+    }
+
+    fn estimated(&mut self, estimated: &Estimated) {
+        for (site, parts) in &estimated.by_site {
+            self.cycles_of_site(*site, parts);
+        }
+        let mut spread = Vec::new();
+        for (block, parts) in &estimated.by_block {
+            self.cycles(*block as usize, parts, &mut spread);
         }
     }
 
@@ -331,19 +330,20 @@ impl Tallying<'_> {
 
     /// Adds the estimated cycles of a block, which nothing tells apart by instruction: each one has
     /// an equal share of the base, the last one, which may branch, the mispredictions.
-    fn cycles(&mut self, block: usize, parts: &Parts) {
+    fn cycles(&mut self, block: usize, parts: &Parts, spread: &mut Vec<(usize, Parts)>) {
         let first = self.profile.blocks[block].first as usize;
         let count = self.profile.blocks[block].count as usize;
         let owner = self.rows.owners[block];
         if let Owner::One(function) = owner {
             self.function(function).add_cycles(parts);
         }
-        for (offset, cycles) in parts.spread(count) {
-            self.opcode(self.profile.instructions[first + offset].code).add_cycles(&cycles);
+        parts.spread(count, spread);
+        for (offset, cycles) in &*spread {
+            self.opcode(self.profile.instructions[first + offset].code).add_cycles(cycles);
             if let Owner::Each = owner {
-                self.function_of(block, offset).add_cycles(&cycles);
+                self.function_of(block, *offset).add_cycles(cycles);
             }
-            self.cell_cycles(block, offset, &cycles);
+            self.cell_cycles(block, *offset, cycles);
         }
     }
 
