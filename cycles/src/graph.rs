@@ -252,9 +252,8 @@ mod tests {
             }
         }
         let weight = |group: &Vec<usize>| {
-            let of = |&block: &usize| {
-                profile.blocks[block].executions * u64::from(profile.blocks[block].count)
-            };
+            let of =
+                |&block: &usize| profile.blocks[block].executions * u64::from(profile.blocks[block].count);
             group.iter().map(of).sum::<u64>()
         };
         groups.sort_by_key(|group| (std::cmp::Reverse(weight(group)), group[0]));
@@ -279,14 +278,17 @@ mod tests {
             (state >> 33) % bound
         };
         for places in [1, 3, 40, 300, 6000] {
-            let blocks = (0..2 * places).map(|_| instrument::Block {
-                ip: 0x1000 + 16 * below(places),
-                len: 16 - 8 * (below(9) / 8) as u32,
-                module: 0,
-                first: 0,
-                count: 1 + below(6) as u32,
-                executions: below(3) * below(1 << below(20)),
-                taken: 0,
+            let blocks = (0..2 * places).map(|_| {
+                let most = 1 << below(20);
+                instrument::Block {
+                    ip: 0x1000 + 16 * below(places),
+                    len: 16 - 8 * (below(9) / 8) as u32,
+                    module: 0,
+                    first: 0,
+                    count: 1 + below(6) as u32,
+                    executions: below(3) * below(most),
+                    taken: 0,
+                }
             });
             let profile = Profile { blocks: blocks.collect(), ..Profile::default() };
             let hot = hot(&profile);

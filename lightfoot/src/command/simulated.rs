@@ -49,8 +49,7 @@ impl Simulated<'_> {
     /// names and counts all else.
     pub(super) fn tally(&self, profile: &Profile, how: (Rep, Grain), symbols: &mut Symbolizer) -> Tally {
         thread::scope(|scope| {
-            let estimate =
-                move || self.hierarchy.estimated(profile, &self.counts, self.predicted.as_ref());
+            let estimate = move || self.hierarchy.estimated(profile, &self.counts, self.predicted.as_ref());
             let started = thread::Builder::new().spawn_scoped(scope, estimate);
             let estimated = || match started {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
