@@ -264,32 +264,19 @@ pub(crate) struct Received {
     pub(crate) records: event::Counter,
 }
 
-/// Segments that the observer's thread keeps after it has read them while more messages wait.
-///
-/// If the observer is slower than the program, the host waits for each segment, and each return
-/// wakes it up, which costs the observer's thread a system call and the program's core a change of
-/// threads. Two at a time cost half of that, and the program has room for as long as the observer
-/// is busy. If the observer is faster, no message waits, and it returns each segment at once.
-const RETURNED_TOGETHER: usize = 2;
-
 /// Runs on the observer's thread until the host hangs up, and returns what it received.
 pub(crate) fn observe(
     mut consumer: Consumer,
     incoming: &Receiver<RingMessage>,
     done: &Sender<SegmentId>,
 ) -> Received {
-    let mut read = Vec::with_capacity(RETURNED_TOGETHER);
     loop {
-        let message = incoming.try_recv();
-        if message.is_err() || read.len() >= RETURNED_TOGETHER {
-            read.drain(..).for_each(|segment| _ = done.send(segment));
-        }
-        let message = match message {
-            Ok(message) => Ok(message),
-            Err(_) => incoming.recv_timeout(PERIOD),
-        };
-        match message {
-            Ok(message) => read.extend(consumer.take(message)),
+        match incoming.recv_timeout(PERIOD) {
+            Ok(message) => {
+                if let Some(segment) = consumer.take(message) {
+                    let _ = done.send(segment);
+                }
+            }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return consumer.finish(),
         }
