@@ -49,8 +49,8 @@ impl Attribution {
     }
 }
 
-/// Where a tally gets its misses from. A compiler has hundreds of thousands of sites that missed, so
-/// they are handed out one by one and not listed with their names.
+/// Where a tally gets its misses from. A compiler has hundreds of thousands of sites that missed,
+/// so they are handed out one by one and not listed with their names.
 pub trait Attributed {
     /// Calls `add` with the misses of data, by index into [`Profile::sites`].
     fn each_site(&self, add: &mut dyn FnMut(u32, &Misses));
@@ -108,8 +108,9 @@ pub fn tally(
     tally_meanwhile(profile, misses, || None, how, symbols)
 }
 
-/// Makes the tally of a profile while another thread estimates its cycles. `misses` are the 0 misses
-/// of each level that exists, and the misses; the cycles are asked for when all else is counted.
+/// Makes the tally of a profile while another thread estimates its cycles. `misses` are the 0
+/// misses of each level that exists, and the misses; the cycles are asked for when all else is
+/// counted.
 pub fn tally_meanwhile(
     profile: &Profile,
     misses: Option<(Misses, &impl Attributed)>,
