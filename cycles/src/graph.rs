@@ -108,26 +108,59 @@ impl Graph {
     }
 }
 
+/// Copies of one block, while hot ones are looked for.
+struct Copies {
+    /// Instructions that all of them executed.
+    weight: u64,
+    /// The first one's index into [`Profile::blocks`].
+    first: usize,
+}
+
 /// The blocks with most instructions; copies of one block stand together.
 fn hot(profile: &Profile) -> Vec<Vec<usize>> {
-    let mut groups: WordMap<(u64, u32), Vec<usize>> = WordMap::default();
-    let instructions =
-        |block: usize| profile.blocks[block].executions * u64::from(profile.blocks[block].count);
-    for (number, block) in profile.blocks.iter().enumerate().filter(|(_, block)| block.executions > 0) {
-        groups.entry((block.ip, block.len)).or_default().push(number);
+    // A large program has hundreds of thousands of blocks that ran, of which few are hot: only
+    // those get a list.
+    let ran = || profile.blocks.iter().enumerate().filter(|(_, block)| block.executions > 0);
+    let mut numbers: WordMap<(u64, u32), u32> = WordMap::default();
+    numbers.reserve(ran().count());
+    let mut all: Vec<Copies> = Vec::new();
+    let of: Vec<u32> = ran()
+        .map(|(first, block)| {
+            let number = *numbers.entry((block.ip, block.len)).or_insert(all.len() as u32);
+            if number as usize == all.len() {
+                all.push(Copies { weight: 0, first });
+            }
+            all[number as usize].weight += block.executions * u64::from(block.count);
+            number
+        })
+        .collect();
+    let enough = HOT_SHARE * all.iter().map(|copies| copies.weight).sum::<u64>() as f64;
+    let mut order: Vec<u32> = (0..all.len() as u32).collect();
+    let key = |&number: &u32| {
+        let Copies { weight, first } = all[number as usize];
+        (std::cmp::Reverse(weight), first)
+    };
+    if order.len() > HOT_MAX {
+        order.select_nth_unstable_by_key(HOT_MAX, key);
+        order.truncate(HOT_MAX);
     }
-    let weight = |group: &Vec<usize>| group.iter().map(|&block| instructions(block)).sum::<u64>();
-    let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
-    groups.sort_by_cached_key(|group| (std::cmp::Reverse(weight(group)), group[0]));
-    let enough = HOT_SHARE * groups.iter().map(weight).sum::<u64>() as f64;
+    order.sort_unstable_by_key(key);
     let mut sum = 0.0;
-    let more = |group: &Vec<usize>| {
+    let more = |number: &&u32| {
         let wanted = sum < enough;
-        sum += weight(group) as f64;
+        sum += all[**number as usize].weight as f64;
         wanted
     };
-    let hot = groups.iter().map(more).take_while(|wanted| *wanted).count().min(HOT_MAX);
-    groups.truncate(hot);
+    let hot = order.iter().take_while(more).count();
+    // By number of copies, where their list stands.
+    let mut places = vec![u32::MAX; all.len()];
+    (0..).zip(&order[..hot]).for_each(|(place, &number)| places[number as usize] = place);
+    let mut groups = vec![Vec::new(); hot];
+    for ((block, _), number) in ran().zip(of) {
+        if let Some(group) = groups.get_mut(places[number as usize] as usize) {
+            group.push(block);
+        }
+    }
     groups
 }
 
@@ -205,5 +238,62 @@ mod tests {
         assert!((cycle.again - 0.99).abs() < 1e-9);
         // The block around it goes through one iteration.
         assert_eq!(graph.cycle(1).unwrap().nodes, [1, 0]);
+    }
+
+    /// The hot blocks by their definition: a list of copies for each block, the heaviest first,
+    /// until they make up enough instructions.
+    fn hot_by_lists(profile: &Profile) -> Vec<Vec<usize>> {
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        let place = |block: usize| (profile.blocks[block].ip, profile.blocks[block].len);
+        for number in (0..profile.blocks.len()).filter(|&number| profile.blocks[number].executions > 0) {
+            match groups.iter_mut().find(|group| place(group[0]) == place(number)) {
+                Some(group) => group.push(number),
+                None => groups.push(vec![number]),
+            }
+        }
+        let weight = |group: &Vec<usize>| {
+            let of =
+                |&block: &usize| profile.blocks[block].executions * u64::from(profile.blocks[block].count);
+            group.iter().map(of).sum::<u64>()
+        };
+        groups.sort_by_key(|group| (std::cmp::Reverse(weight(group)), group[0]));
+        let enough = HOT_SHARE * groups.iter().map(weight).sum::<u64>() as f64;
+        let mut sum = 0.0;
+        let mut hot = Vec::new();
+        for group in groups {
+            if sum >= enough || hot.len() == HOT_MAX {
+                break;
+            }
+            sum += weight(&group) as f64;
+            hot.push(group);
+        }
+        hot
+    }
+
+    #[test]
+    fn hot_blocks_are_those_of_the_definition() {
+        let mut state = 1_u64;
+        let mut below = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % bound
+        };
+        for places in [1, 3, 40, 300, 6000] {
+            let blocks = (0..2 * places).map(|_| {
+                let most = 1 << below(20);
+                instrument::Block {
+                    ip: 0x1000 + 16 * below(places),
+                    len: 16 - 8 * (below(9) / 8) as u32,
+                    module: 0,
+                    first: 0,
+                    count: 1 + below(6) as u32,
+                    executions: below(3) * below(most),
+                    taken: 0,
+                }
+            });
+            let profile = Profile { blocks: blocks.collect(), ..Profile::default() };
+            let hot = hot(&profile);
+            assert_eq!(hot, hot_by_lists(&profile), "{places}");
+            assert!(places < 40 || hot.iter().any(|copies| copies.len() > 1) && hot.len() > 5);
+        }
     }
 }

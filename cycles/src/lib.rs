@@ -54,6 +54,15 @@ pub struct Estimated {
     pub by_block: Vec<(u32, Parts)>,
 }
 
+impl Estimated {
+    /// The sum over all sites and blocks.
+    pub fn total(&self) -> Parts {
+        let mut total = Parts::default();
+        self.by_site.iter().chain(&self.by_block).for_each(|(_, parts)| total.add(parts));
+        total
+    }
+}
+
 /// What a run counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted<'a> {
@@ -72,7 +81,12 @@ pub fn estimate(counted: &Counted<'_>, machine: &Machine) -> Estimated {
     let core = Core::of(machine);
     let misses = Misses::of(counted.profile, &counted.counts.sites, counted.numbers);
     let graph = Graph::of(counted.profile);
-    let mut run = Run { counted, misses, core, estimated: Estimated::default() };
+    // Room that is not used takes no memory, and a list that grows is copied again and again.
+    let estimated = Estimated {
+        by_site: Vec::with_capacity(counted.profile.sites.len()),
+        by_block: Vec::with_capacity(counted.profile.blocks.len()),
+    };
+    let mut run = Run { counted, misses, core, estimated };
     let mut hot = vec![false; counted.profile.blocks.len()];
     let facts: Vec<Facts> = (0..graph.nodes.len()).map(|node| run.facts(&graph, node)).collect();
     for node in 0..graph.nodes.len() {
@@ -227,7 +241,7 @@ impl Run<'_> {
             events.translated = [block.tlbs[0].saturating_sub(block.tlbs[1]) as f64, block.tlbs[1] as f64];
             let [second, third, memory, tlb] = events.waits(&self.core);
             let parts = Parts { fetch: whole(second + third + memory), tlb: whole(tlb), ..Parts::default() };
-            if parts != Parts::default() {
+            if !parts.is_empty() {
                 self.estimated.by_block.push((number as u32, parts));
             }
         }

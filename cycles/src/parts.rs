@@ -50,22 +50,29 @@ impl Parts {
         self.tlb += other.tlb;
     }
 
-    /// The parts of a block's instructions by their place: equal shares of what is its base, the
-    /// branches with the last one, all others with the first. Instructions without any are left
-    /// out.
-    pub fn spread(self, count: usize) -> impl Iterator<Item = (usize, Parts)> {
+    /// Writes the parts of a block's instructions by their place to `to`, which is emptied first:
+    /// equal shares of what is its base, the branches with the last one, all others with the first.
+    /// Instructions without any are left out.
+    pub fn spread(&self, count: usize, to: &mut Vec<(usize, Parts)>) {
+        to.clear();
         // The first ones have one more each where the division leaves a remainder.
-        let share = move |whole: u64, place: usize| {
-            let count = count as u64;
-            whole / count + u64::from((place as u64) < whole % count)
-        };
-        let of = move |place: usize| {
-            let (base, l1) = (share(self.base, place), share(self.l1, place));
-            let others = if place == 0 { Parts { base, l1, branches: 0, ..self } } else { Parts::default() };
-            let branches = if place + 1 == count { self.branches } else { 0 };
-            (place, Parts { base, l1, branches, ..others })
-        };
-        (0..count).map(of).filter(|(_, parts)| *parts != Parts::default())
+        let divided = |whole: u64| (whole / count.max(1) as u64, whole % count.max(1) as u64);
+        let (bases, waits) = (divided(self.base), divided(self.l1));
+        let share = |(each, rest): (u64, u64), place: usize| each + u64::from((place as u64) < rest);
+        for place in 0..count {
+            let mut parts = if place == 0 { *self } else { Parts::default() };
+            (parts.base, parts.l1) = (share(bases, place), share(waits, place));
+            parts.branches = if place + 1 == count { self.branches } else { 0 };
+            if !parts.is_empty() {
+                to.push((place, parts));
+            }
+        }
+    }
+
+    /// Whether all parts are 0.
+    pub fn is_empty(&self) -> bool {
+        // One test of all bits: a comparison with an empty value would be a call.
+        self.values().iter().fold(0, |bits, cycles| bits | cycles) == 0
     }
 }
 
@@ -76,9 +83,11 @@ mod tests {
     #[test]
     fn what_is_spread_adds_up() {
         let parts = Parts { base: 11, fetch: 5, branches: 7, l1: 2, l2: 1, l3: 3, memory: 4, tlb: 6 };
+        let mut spread = Vec::new();
         for count in [1, 2, 3, 20] {
             let mut sum = Parts::default();
-            for (place, part) in parts.spread(count) {
+            parts.spread(count, &mut spread);
+            for &(place, part) in &spread {
                 assert!(place < count && part.base <= 11_u64.div_ceil(count as u64));
                 assert_eq!(part.branches > 0, place + 1 == count);
                 sum.add(&part);

@@ -45,9 +45,8 @@ impl<'a> Misses<'a> {
 
     /// The sites of a block that missed.
     pub(crate) fn of_block(&self, block: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
-        let missed = |site: &(u32, usize)| {
-            self.sites.get(site.0 as usize).is_some_and(|site| *site != SiteMisses::default())
-        };
+        let missed =
+            |site: &(u32, usize)| self.sites.get(site.0 as usize).is_some_and(|site| !site.is_empty());
         self.all_of_block(block).filter(missed)
     }
 

@@ -65,11 +65,7 @@ impl CycleModel {
     /// Estimates the cycles of `instructions` with the misses of `counts` and with `mispredictions`
     /// mispredicted branches.
     pub fn estimate(&self, instructions: u64, counts: &Counts, mispredictions: u64) -> Cycles {
-        let totals = Totals {
-            caches: std::array::from_fn(|level| counts.cache(level)),
-            tlbs: std::array::from_fn(|level| counts.tlb(level)),
-        };
-        self.cycles(instructions, &totals, mispredictions)
+        self.cycles(instructions, &counts.totals(), mispredictions)
     }
 
     /// Estimates cycles from misses that are already summed over sites.

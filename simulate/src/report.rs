@@ -194,12 +194,23 @@ impl Counts {
         self.add_renumbered(other, |site| site, |block| block);
     }
 
+    /// Adds what was counted elsewhere under equal numbers. Cost: nothing if these counts have no
+    /// entry, because then they become the others.
+    pub fn take(&mut self, other: Counts) {
+        if *self == Counts::default() {
+            *self = other.trimmed();
+        } else {
+            self.add(&other);
+        }
+    }
+
     /// Adds what was counted elsewhere under other numbers: `site` and `block` return the numbers
     /// that sites and blocks have here.
     pub fn add_renumbered(&mut self, other: &Counts, site: impl Fn(u32) -> u32, block: impl Fn(u32) -> u32) {
-        each(&mut self.sites, &other.sites, &site, SiteMisses::add);
-        each(&mut self.blocks, &other.blocks, &block, BlockMisses::add);
-        each(&mut self.complex, &other.complex, &site, References::add);
+        each(&mut self.sites, &other.sites, &site, (SiteMisses::is_empty, SiteMisses::add));
+        each(&mut self.blocks, &other.blocks, &block, (BlockMisses::is_empty, BlockMisses::add));
+        let is_empty = |references: &References| *references == References::default();
+        each(&mut self.complex, &other.complex, &site, (is_empty, References::add));
         if let Some(more) = &other.write_backs {
             sum(self.write_backs.get_or_insert_default(), more);
         }
@@ -222,6 +233,22 @@ impl Counts {
         let mut sums = Counts::default();
         sums.add_renumbered(self, |_| 0, |_| 0);
         sums
+    }
+
+    /// The sums over all sites and blocks, by level; one pass over the tables.
+    pub fn totals(&self) -> Totals {
+        let mut sites = SiteMisses::default();
+        self.sites.iter().for_each(|site| sites.add(site));
+        let mut blocks = BlockMisses::default();
+        self.blocks.iter().for_each(|block| blocks.add(block));
+        let cache = |level: usize| Misses {
+            loads: sites.loads[level],
+            stores: sites.stores[level],
+            instructions: blocks.fetches[level],
+        };
+        let tlb =
+            |level: usize| Misses { loads: sites.tlbs[level], stores: 0, instructions: blocks.tlbs[level] };
+        Totals { caches: std::array::from_fn(cache), tlbs: std::array::from_fn(tlb) }
     }
 
     /// Misses of cache level `level` (0 is the first).
@@ -254,6 +281,13 @@ impl Counts {
 }
 
 impl SiteMisses {
+    /// Whether nothing missed.
+    pub fn is_empty(&self) -> bool {
+        // One test of all bits: a comparison with an empty entry would be a call for each site.
+        let bits = |counts: &[u64]| counts.iter().fold(0, |bits, count| bits | count);
+        bits(&self.loads) | bits(&self.stores) | bits(&self.tlbs) == 0
+    }
+
     /// Adds the misses of `other`.
     pub fn add(&mut self, other: &SiteMisses) {
         sum(&mut self.loads, &other.loads);
@@ -263,6 +297,11 @@ impl SiteMisses {
 }
 
 impl BlockMisses {
+    /// Whether nothing missed.
+    pub fn is_empty(&self) -> bool {
+        self.fetches.iter().chain(&self.tlbs).fold(0, |bits, count| bits | count) == 0
+    }
+
     /// Adds the misses of `other`.
     pub fn add(&mut self, other: &BlockMisses) {
         sum(&mut self.fetches, &other.fetches);
@@ -275,13 +314,13 @@ fn sum(to: &mut [u64], from: &[u64]) {
 }
 
 /// Adds each entry of `from` that is not empty to the one in `to` that has its number there.
-fn each<T: Default + PartialEq>(
+fn each<T: Default>(
     to: &mut Vec<T>,
     from: &[T],
     number: impl Fn(u32) -> u32,
-    add: impl Fn(&mut T, &T),
+    (is_empty, add): (impl Fn(&T) -> bool, impl Fn(&mut T, &T)),
 ) {
-    for (own, entry) in from.iter().enumerate().filter(|(_, entry)| **entry != T::default()) {
+    for (own, entry) in from.iter().enumerate().filter(|(_, entry)| !is_empty(entry)) {
         let number = number(own as u32) as usize;
         if to.len() <= number {
             to.resize_with(number + 1, T::default);
@@ -302,4 +341,67 @@ pub struct Totals {
     pub caches: [Misses; CACHES_MAX],
     /// Misses of each TLB level.
     pub tlbs: [Misses; TLBS_MAX],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts with a miss of each kind and level, each by another number.
+    fn counts() -> Counts {
+        let mut counts = Counts { damaged: 1, ..Counts::default() };
+        let mut next = 1;
+        let mut count = || {
+            next *= 3;
+            next
+        };
+        for kind in 0..3 {
+            for level in 0..CACHES_MAX {
+                let mut site = SiteMisses::default();
+                match kind {
+                    0 => site.loads[level] = count(),
+                    1 => site.stores[level] = count(),
+                    _ => site.tlbs[level % TLBS_MAX] = count(),
+                }
+                counts.sites.extend([site, SiteMisses::default()]);
+                let mut block = BlockMisses::default();
+                match kind {
+                    0 => block.fetches[level] = count(),
+                    _ => block.tlbs[level % TLBS_MAX] = count(),
+                }
+                counts.blocks.extend([BlockMisses::default(), block]);
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn one_pass_sums_all_levels() {
+        let counts = counts();
+        let totals = counts.totals();
+        for level in 0..CACHES_MAX {
+            assert_eq!(totals.caches[level], counts.cache(level), "{level}");
+        }
+        for level in 0..TLBS_MAX {
+            assert_eq!(totals.tlbs[level], counts.tlb(level), "{level}");
+        }
+        assert!(totals.caches[2].total() > 0 && totals.tlbs[1].total() > 0);
+    }
+
+    #[test]
+    fn entries_are_empty_if_they_equal_an_empty_one() {
+        let counts = counts();
+        assert!(counts.sites.iter().all(|site| site.is_empty() == (*site == SiteMisses::default())));
+        assert!(counts.blocks.iter().all(|block| block.is_empty() == (*block == BlockMisses::default())));
+    }
+
+    #[test]
+    fn counts_are_taken_as_they_are_added() {
+        let (mut taken, mut added) = (Counts::default(), Counts::default());
+        for _ in 0..2 {
+            taken.take(counts());
+            added.add(&counts());
+            assert_eq!(taken, added);
+        }
+    }
 }

@@ -135,6 +135,15 @@ impl Simulator {
         }
     }
 
+    /// What was counted, of a simulator whose records have ended: it must be
+    /// [emptied](Simulator::emptied) before it is used again.
+    pub fn take_counts(&mut self) -> Counts {
+        match self {
+            Simulator::Plain(hierarchy) => hierarchy.take_counts(),
+            Simulator::Refined(refined) => refined.counts(),
+        }
+    }
+
     /// What was counted so far.
     pub fn counts(&self) -> Counts {
         match self {

@@ -131,6 +131,17 @@ impl Tally {
 
     /// All counts as public tables.
     pub(crate) fn counts(&self) -> Counts {
+        self.counts_beside(self.complex.clone())
+    }
+
+    /// All counts as public tables. The counts of complex references are moved, not copied.
+    pub(crate) fn take(&mut self) -> Counts {
+        let complex = std::mem::take(&mut self.complex);
+        self.counts_beside(complex)
+    }
+
+    /// All counts, of which those of complex references are given.
+    fn counts_beside(&self, complex: Vec<References>) -> Counts {
         let caches = |kind, site| std::array::from_fn(|level| self.count(level, kind, site));
         let tlbs = |kind, site| std::array::from_fn(|level| self.count(CACHES_MAX + level, kind, site));
         let site = |site| SiteMisses {
@@ -142,7 +153,7 @@ impl Tally {
         let counts = Counts {
             sites: (0..self.len(&[LOADS, STORES])).map(site).collect(),
             blocks: (0..self.len(&[FETCHES])).map(block).collect(),
-            complex: self.complex.clone(),
+            complex,
             write_backs: None,
             prefetched: None,
             traffic: None,
@@ -280,5 +291,17 @@ mod tests {
         tally.add(LevelId::Cache(1), &mut 0, &misses);
         assert_eq!(tally.counts().sites[5].stores[1], u64::from(u32::MAX) - 7 + 40);
         assert_eq!(tally.totals().caches[1], tally.counts().cache(1));
+    }
+
+    #[test]
+    fn counts_that_are_taken_are_those_that_were_copied() {
+        let mut tally = Tally::default();
+        let mut misses = Touches::empty();
+        misses.push(0, 3 << 8 | (RecordKind::Load as u32) << 4, 1);
+        tally.add(LevelId::Tlb(0), &mut 0, &misses);
+        tally.complex(7).loads = 9;
+        let copied = tally.counts();
+        assert_eq!((copied.sites[3].tlbs[0], copied.complex.len()), (1, 8));
+        assert_eq!(tally.take(), copied);
     }
 }

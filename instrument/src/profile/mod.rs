@@ -109,6 +109,12 @@ enum Numbers {
 }
 
 impl Numbering {
+    /// Whether blocks and sites have the same numbers in the run as in the image: those of the
+    /// first image have.
+    pub fn is_own(&self) -> bool {
+        matches!(self.0, Numbers::From { block: 0, site: 0 })
+    }
+
     /// The index into the run's [`Profile::blocks`] of the image's block `own`.
     ///
     /// # Panics

@@ -11,7 +11,7 @@ use crate::report::cycles::Cycles;
 use crate::report::Report;
 use crate::run::block_order::branch::Predicted;
 use crate::run::hierarchy::Hierarchy;
-use crate::run::tally::{tally_meanwhile, Attribution, Grain, Misses, Tally};
+use crate::run::tally::{tally_meanwhile, Attributed, Grain, Misses, Tally};
 use instrument::Profile;
 use std::panic::resume_unwind;
 use std::thread;
@@ -25,17 +25,17 @@ pub(super) struct Simulated<'a> {
     pub(super) curve: Option<Curve>,
 }
 
-impl Simulated<'_> {
-    /// Misses and estimated cycles by site and block of `profile`.
-    fn attribution(&self, profile: &Profile) -> Attribution {
-        let (counts, predicted) = (&self.counts, self.predicted.as_ref());
-        let mut attribution = self.hierarchy.attribution(counts, predicted);
-        if let Some(estimated) = self.hierarchy.estimated(profile, counts, predicted) {
-            attribution.add_cycles(&estimated);
-        }
-        Attribution { none: self.none(), ..attribution }
+impl Attributed for Simulated<'_> {
+    fn each_site(&self, add: &mut dyn FnMut(u32, &Misses)) {
+        self.hierarchy.each_site(&self.counts, add);
     }
 
+    fn each_block(&self, add: &mut dyn FnMut(u32, &Misses)) {
+        self.hierarchy.each_block(&self.counts, self.predicted.as_ref(), add);
+    }
+}
+
+impl Simulated<'_> {
     /// 0 misses of each level that exists, and of each other number that is known.
     fn none(&self) -> Misses {
         Misses {
@@ -46,17 +46,17 @@ impl Simulated<'_> {
     }
 
     /// The tally of `profile`. Cycles are estimated on a thread of their own, while this one reads
-    /// names.
+    /// names and counts all else.
     pub(super) fn tally(&self, profile: &Profile, how: (Rep, Grain), symbols: &mut Symbolizer) -> Tally {
         thread::scope(|scope| {
-            let attribute = move || self.attribution(profile);
-            let started = thread::Builder::new().spawn_scoped(scope, attribute);
-            let attributed = || match started {
+            let estimate = move || self.hierarchy.estimated(profile, &self.counts, self.predicted.as_ref());
+            let started = thread::Builder::new().spawn_scoped(scope, estimate);
+            let estimated = || match started {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 // Without another thread it takes longer.
-                Err(_) => attribute(),
+                Err(_) => estimate(),
             };
-            tally_meanwhile(profile, Some((self.none(), attributed)), how, symbols)
+            tally_meanwhile(profile, Some((self.none(), self)), estimated, how, symbols)
         })
     }
 

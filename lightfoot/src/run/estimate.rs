@@ -37,20 +37,21 @@ pub fn estimate(
     mispredictions: Option<u64>,
 ) -> Estimate {
     let term = |of: String, count: u64, cycles_each: f64| Term { of, count, cycles_each };
+    let totals = counts.totals();
     let mut terms = vec![term("instructions".into(), instructions, model.per_instruction)];
     for (level, number) in numbers.iter().enumerate() {
         let data = model.cache_miss[level];
         let fetch = if level == 0 { model.fetch_miss } else { data };
-        terms.extend(level_terms(&format!("L{number}"), counts.cache(level), data, fetch));
+        terms.extend(level_terms(&format!("L{number}"), totals.caches[level], data, fetch));
     }
     for (level, (data, fetch)) in model.tlb_miss.into_iter().zip(model.fetch_tlb_miss).enumerate() {
-        terms.extend(level_terms(&format!("TLB{}", level + 1), counts.tlb(level), data, fetch));
+        terms.extend(level_terms(&format!("TLB{}", level + 1), totals.tlbs[level], data, fetch));
     }
     if let Some(mispredictions) = mispredictions {
         terms.push(term("mispredictions".into(), mispredictions, model.misprediction));
     }
     terms.retain(|term| term.cycles_each > 0.0);
-    let total = model.estimate(instructions, counts, mispredictions.unwrap_or(0)).total();
+    let total = model.cycles(instructions, &totals, mispredictions.unwrap_or(0)).total();
     Estimate { total: total.round() as u64, terms }
 }
 

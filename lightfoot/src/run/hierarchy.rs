@@ -135,10 +135,35 @@ impl Hierarchy {
     /// Misses by site and block, with the names of a report.
     pub fn attribution(&self, counts: &simulate::Counts, predicted: Option<&Predicted>) -> Attribution {
         let none = Misses { branch_mispredictions: predicted.map(|_| 0), ..self.none() };
-        let mut by_block = counted(&counts.blocks, |block| self.of_block(block));
-        let wrong = |count: &u64| Misses { branch_mispredictions: Some(*count), ..Misses::default() };
-        by_block.extend(predicted.iter().flat_map(|predicted| counted(&predicted.mispredicted, wrong)));
-        Attribution { none, by_site: counted(&counts.sites, |site| self.of_site(site)), by_block }
+        let mut attribution = Attribution { none, ..Attribution::default() };
+        self.each_site(counts, &mut |site, misses| attribution.by_site.push((site, *misses)));
+        self.each_block(counts, predicted, &mut |block, misses| attribution.by_block.push((block, *misses)));
+        attribution
+    }
+
+    /// Calls `add` with the misses of each site that missed.
+    pub(crate) fn each_site(&self, counts: &simulate::Counts, add: &mut dyn FnMut(u32, &Misses)) {
+        for (number, site) in counts.sites.iter().enumerate().filter(|(_, site)| !site.is_empty()) {
+            add(number as u32, &self.of_site(site));
+        }
+    }
+
+    /// Calls `add` with the misses of each block whose lines missed, and then with the
+    /// mispredictions of each block that has some.
+    pub(crate) fn each_block(
+        &self,
+        counts: &simulate::Counts,
+        predicted: Option<&Predicted>,
+        add: &mut dyn FnMut(u32, &Misses),
+    ) {
+        for (number, block) in counts.blocks.iter().enumerate().filter(|(_, block)| !block.is_empty()) {
+            add(number as u32, &self.of_block(block));
+        }
+        let mispredicted = predicted.map_or(&[][..], |predicted| &predicted.mispredicted);
+        for (number, &wrong) in mispredicted.iter().enumerate().filter(|(_, wrong)| **wrong > 0) {
+            let misses = Misses { branch_mispredictions: Some(wrong), ..Misses::default() };
+            add(number as u32, &misses);
+        }
     }
 
     /// Estimated cycles by site and block; `None` if the machine declares no costs.
@@ -302,12 +327,6 @@ fn random_pages(text: &str) -> Result<Option<u64>> {
             u64::MAX
         )
     })
-}
-
-/// The entries with misses, with their indices.
-fn counted<T: Default + PartialEq>(entries: &[T], misses: impl Fn(&T) -> Misses) -> Vec<(u32, Misses)> {
-    let entries = entries.iter().enumerate().filter(|(_, entry)| **entry != T::default());
-    entries.map(|(index, entry)| (index as u32, misses(entry))).collect()
 }
 
 #[cfg(test)]

@@ -159,6 +159,9 @@ impl Observer for Simulator<'_> {
             images.note(image, Some(&counts));
         }
         let numbers = image.numbering;
+        if numbers.is_own() {
+            return self.counts.take(counts);
+        }
         self.counts.add_renumbered(&counts, |site| numbers.site(site), |block| numbers.block(block));
     }
 

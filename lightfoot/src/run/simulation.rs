@@ -154,9 +154,9 @@ impl Simulation {
     pub fn ends(&mut self, image: u32) -> Counts {
         let hierarchy = if image == self.image { self.hierarchy.take() } else { self.waiting.remove(&image) };
         self.distances.iter().for_each(|distances| distances.ends(image));
-        let Some(hierarchy) = hierarchy else { return Counts::default() };
+        let Some(mut hierarchy) = hierarchy else { return Counts::default() };
         self.note_threads(&hierarchy);
-        let counts = hierarchy.counts();
+        let counts = hierarchy.take_counts();
         self.spare = Some(hierarchy);
         counts
     }

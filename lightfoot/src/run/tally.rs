@@ -26,7 +26,6 @@ use cell::Cells;
 use cycles::{Estimated, Parts};
 use iced_x86::{Code, Mnemonic};
 use instrument::{Block, Instruction, Profile};
-use std::borrow::Borrow;
 use std::collections::HashMap;
 use symbol::{FunctionRange, Symbolizer};
 
@@ -42,20 +41,32 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Adds estimated cycles, which every row then has.
-    pub fn add_cycles(&mut self, estimated: &Estimated) {
-        self.none.cycles = Some(Parts::default());
-        let misses =
-            |(number, parts): &(u32, Parts)| (*number, Misses { cycles: Some(*parts), ..Misses::default() });
-        self.by_site.extend(estimated.by_site.iter().map(misses));
-        self.by_block.extend(estimated.by_block.iter().map(misses));
-    }
-
     /// The sum of all misses.
     pub fn total(&self) -> Misses {
         let mut total = self.none;
         self.by_site.iter().chain(&self.by_block).for_each(|(_, misses)| total.add(misses));
         total
+    }
+}
+
+/// Where a tally gets its misses from. A compiler has hundreds of thousands of sites that missed,
+/// so they are handed out one by one and not listed with their names.
+pub trait Attributed {
+    /// Calls `add` with the misses of data, by index into [`Profile::sites`].
+    fn each_site(&self, add: &mut dyn FnMut(u32, &Misses));
+
+    /// Calls `add` with the misses of instructions and branches, by index into
+    /// [`Profile::blocks`].
+    fn each_block(&self, add: &mut dyn FnMut(u32, &Misses));
+}
+
+impl Attributed for Attribution {
+    fn each_site(&self, add: &mut dyn FnMut(u32, &Misses)) {
+        self.by_site.iter().for_each(|(site, misses)| add(*site, misses));
+    }
+
+    fn each_block(&self, add: &mut dyn FnMut(u32, &Misses)) {
+        self.by_block.iter().for_each(|(block, misses)| add(*block, misses));
     }
 }
 
@@ -93,16 +104,17 @@ pub fn tally(
     how: (Rep, Grain),
     symbols: &mut Symbolizer,
 ) -> Tally {
-    let misses = misses.map(|attribution| (attribution.none, move || attribution));
-    tally_meanwhile(profile, misses, how, symbols)
+    let misses = misses.map(|attribution| (attribution.none, attribution));
+    tally_meanwhile(profile, misses, || None, how, symbols)
 }
 
-/// Makes the tally of a profile while another thread attributes its misses. The blocks are named
-/// and counted first, for which it suffices to know 0 misses of each level that exists; the rest
-/// is asked for when it is needed.
-pub fn tally_meanwhile<A: Borrow<Attribution>>(
+/// Makes the tally of a profile while another thread estimates its cycles. `misses` are the 0
+/// misses of each level that exists, and the misses; the cycles are asked for when all else is
+/// counted.
+pub fn tally_meanwhile(
     profile: &Profile,
-    misses: Option<(Misses, impl FnOnce() -> A)>,
+    misses: Option<(Misses, &impl Attributed)>,
+    estimated: impl FnOnce() -> Option<Estimated>,
     (rep, grain): (Rep, Grain),
     symbols: &mut Symbolizer,
 ) -> Tally {
@@ -116,7 +128,10 @@ pub fn tally_meanwhile<A: Borrow<Attribution>>(
     }
     tallying.sites(rep);
     if let Some((_, attributed)) = misses {
-        tallying.misses(<A as Borrow<Attribution>>::borrow(&attributed()));
+        tallying.misses(attributed);
+    }
+    if let Some(estimated) = estimated() {
+        tallying.estimated(&estimated);
     }
     tallying.finish()
 }
@@ -270,44 +285,66 @@ impl Tallying<'_> {
         });
     }
 
-    fn misses(&mut self, attribution: &Attribution) {
-        for (site, misses) in &attribution.by_site {
-            self.site(*site, &Counts { misses: Some(*misses), ..Counts::default() });
-        }
-        for (block, misses) in &attribution.by_block {
-            let block = *block as usize;
+    fn misses(&mut self, attributed: &impl Attributed) {
+        attributed.each_site(&mut |site, misses| {
+            self.site(site, &Counts { misses: Some(*misses), ..Counts::default() });
+        });
+        attributed.each_block(&mut |block, misses| {
+            let block = block as usize;
             let Some(first) = self.profile.blocks.get(block).map(|block| block.first as usize) else {
-                continue;
+                return;
             };
-            if let Some(parts) = &misses.cycles {
-                self.cycles(block, parts);
-                continue;
-            }
             let counts = Counts { misses: Some(*misses), ..Counts::default() };
             self.opcode(self.profile.instructions[first].code).add(&counts);
             self.function_of(block, 0).add(&counts);
             self.cell(block, 0, &counts);
+        });
+    }
+
+    fn estimated(&mut self, estimated: &Estimated) {
+        for (site, parts) in &estimated.by_site {
+            self.cycles_of_site(*site, parts);
+        }
+        let mut spread = Vec::new();
+        for (block, parts) in &estimated.by_block {
+            self.cycles(*block as usize, parts, &mut spread);
+        }
+    }
+
+    /// Adds what a site's references wait for.
+    fn cycles_of_site(&mut self, site: u32, parts: &Parts) {
+        let Some(site) = self.profile.sites.get(site as usize) else { return };
+        let (block, offset) = (site.block as usize, site.index as usize);
+        let code = self.profile.instructions[self.profile.blocks[block].first as usize + offset].code;
+        self.opcode(code).add_cycles(parts);
+        self.function_of(block, offset).add_cycles(parts);
+        self.cell_cycles(block, offset, parts);
+    }
+
+    /// Adds estimated cycles to the cell of one instruction of a block, if cells are kept.
+    fn cell_cycles(&mut self, block: usize, offset: usize, cycles: &Parts) {
+        if self.cells.grain != Grain::None {
+            let misses = Some(Misses { cycles: Some(*cycles), ..Misses::default() });
+            self.cell(block, offset, &Counts { misses, ..Counts::default() });
         }
     }
 
     /// Adds the estimated cycles of a block, which nothing tells apart by instruction: each one has
     /// an equal share of the base, the last one, which may branch, the mispredictions.
-    fn cycles(&mut self, block: usize, parts: &Parts) {
+    fn cycles(&mut self, block: usize, parts: &Parts, spread: &mut Vec<(usize, Parts)>) {
         let first = self.profile.blocks[block].first as usize;
         let count = self.profile.blocks[block].count as usize;
         let owner = self.rows.owners[block];
         if let Owner::One(function) = owner {
             self.function(function).add_cycles(parts);
         }
-        for (offset, cycles) in parts.spread(count) {
-            self.opcode(self.profile.instructions[first + offset].code).add_cycles(&cycles);
+        parts.spread(count, spread);
+        for (offset, cycles) in &*spread {
+            self.opcode(self.profile.instructions[first + offset].code).add_cycles(cycles);
             if let Owner::Each = owner {
-                self.function_of(block, offset).add_cycles(&cycles);
+                self.function_of(block, *offset).add_cycles(cycles);
             }
-            if self.cells.grain != Grain::None {
-                let misses = Some(Misses { cycles: Some(cycles), ..Misses::default() });
-                self.cell(block, offset, &Counts { misses, ..Counts::default() });
-            }
+            self.cell_cycles(block, *offset, cycles);
         }
     }
 

@@ -12,7 +12,7 @@ use crate::run::hierarchy::Hierarchy;
 use crate::run::named;
 use crate::run::sections::{Recorded, Section, Sections};
 use crate::run::simulation::Simulation;
-use crate::run::tally::{Counts, Excerpts, Part};
+use crate::run::tally::{Counts, Excerpts, Misses, Part};
 use anyhow::{Context, Result};
 use event::Stream;
 use instrument::virtual_machine::{Processor, Repeats, VirtualMachine};
@@ -129,9 +129,7 @@ fn counts(part: &Part, excerpts: &Excerpts<'_>, hierarchy: Option<&Hierarchy>) -
     let counts = part.total(excerpts.profile(), None, Rep::Once, Counts::default());
     let Some(hierarchy) = hierarchy else { return counts };
     let (profile, misses) = excerpts.of(part);
-    let mut attribution = hierarchy.attribution(&misses, None);
-    if let Some(estimated) = hierarchy.estimated(&profile, &misses, None) {
-        attribution.add_cycles(&estimated);
-    }
-    Counts { misses: Some(attribution.total()), ..counts }
+    let cycles = hierarchy.estimated(&profile, &misses, None).map(|estimated| estimated.total());
+    let misses = Misses { cycles, ..hierarchy.attribution(&misses, None).total() };
+    Counts { misses: Some(misses), ..counts }
 }
