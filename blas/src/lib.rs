@@ -31,6 +31,8 @@
 //! Source: Blackford et al. 2002, An updated set of basic linear algebra subprograms (BLAS), and
 //! the interface of the reference LAPACK 3.11.
 
+#![allow(clippy::too_many_arguments, reason = "the parameters of the BLAS and of LAPACK")]
+
 mod arguments;
 mod cblas;
 mod fortran;

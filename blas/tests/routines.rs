@@ -49,7 +49,7 @@ impl Matrix {
     }
 
     /// This matrix without imaginary parts.
-    fn as_real(mut self) -> Matrix {
+    fn into_real(mut self) -> Matrix {
         self.data.iter_mut().for_each(|z| z.im = 0.0);
         self
     }
@@ -143,7 +143,7 @@ fn check_gemm(m: usize, n: usize, k: usize, seed: u64) {
                     Some(alpha * product(&a, form_a, &b, form_b, k, i, j) + beta * before.get(i, j))
                 });
                 // Real types, from C and, where columns are contiguous, from Fortran.
-                let (a, b, before) = (a.as_real(), b.as_real(), before.as_real());
+                let (a, b, before) = (a.into_real(), b.into_real(), before.into_real());
                 let want = |i: usize, j: usize| {
                     Some(0.5 * product(&a, form_a, &b, form_b, k, i, j) - 3.0 * before.get(i, j))
                 };

@@ -188,7 +188,7 @@ impl DebugFile {
                 for (row, entry) in rows.iter().enumerate().filter(|(_, it)| it.tag == gimli::DW_TAG_variable)
                 {
                     let Some(AttributeValue::Exprloc(expression)) = &entry.location else { continue };
-                    let mut operations = expression.clone().operations(own.encoding());
+                    let mut operations = (*expression).operations(own.encoding());
                     let address = match operations.next() {
                         Ok(Some(gimli::Operation::Address { address })) => address,
                         Ok(Some(gimli::Operation::AddressIndex { index })) => {
@@ -215,10 +215,10 @@ impl DebugFile {
         address: u64,
     ) -> Option<gimli::Expression<SectionReader>> {
         if let AttributeValue::Exprloc(expression) = location {
-            return Some(expression.clone());
+            return Some(*expression);
         }
         let own = &self.units.get(unit as usize)?.unit;
-        let mut list = self.sections.dwarf.attr_locations(own, location.clone()).ok()??;
+        let mut list = self.sections.dwarf.attr_locations(own, *location).ok()??;
         while let Ok(Some(entry)) = list.next() {
             if (entry.range.begin..entry.range.end).contains(&address) {
                 return Some(entry.data);

@@ -87,7 +87,7 @@ pub(crate) fn is_in_scope(scopes: &[Vec<Range<u64>>], address: u64) -> bool {
 /// What offsets of variables of a function count from; `None` if that is nothing that lasts from
 /// its prologue to its end.
 fn frame_base(file: &mut DebugFile, function: EntryId) -> Option<FrameBase> {
-    let AttributeValue::Exprloc(base) = file.entry(function)?.frame_base.clone()? else { return None };
+    let AttributeValue::Exprloc(base) = file.entry(function)?.frame_base? else { return None };
     match &file.operations(function.unit, base)?[..] {
         [Operation::CallFrameCFA] => Some(FrameBase::Canonical(0)),
         // Compilers take this where a prologue touches the pages of a large frame.
@@ -106,7 +106,7 @@ fn frame_base(file: &mut DebugFile, function: EntryId) -> Option<FrameBase> {
 pub(crate) fn frame_variables(file: &mut DebugFile, function: EntryId) -> Vec<FrameVariable> {
     let (base, mut found) = (frame_base(file, function), Vec::new());
     for (id, entry) in variables_of(file, function) {
-        let Some(AttributeValue::Exprloc(place)) = entry.location.clone() else { continue };
+        let Some(AttributeValue::Exprloc(place)) = entry.location else { continue };
         let (base, offset) = match (file.single(function.unit, place), base) {
             (Some(Operation::FrameOffset { offset }), Some(base)) => (base, offset),
             // Compilers take this where a frame is aligned.

@@ -269,7 +269,7 @@ impl Following<'_> {
 
     /// What `DW_OP_fbreg` counts from, less `rbp`.
     fn frame_base_from_rbp(&mut self) -> Option<i64> {
-        let AttributeValue::Exprloc(base) = self.file.entry(self.function)?.frame_base.clone()? else {
+        let AttributeValue::Exprloc(base) = self.file.entry(self.function)?.frame_base? else {
             return None;
         };
         match self.file.single(self.unit, base)? {
