@@ -104,8 +104,8 @@ impl<T> Deref for Buffer<T> {
     type Target = [T];
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: the allocation holds `len` elements, zeroed at first, and zero bytes are a value of
-        // `Zeroed` types.
+        // SAFETY: the allocation holds `len` elements, zeroed at first, and zero bytes are a value
+        // of `Zeroed` types.
         unsafe { std::slice::from_raw_parts(self.bytes.start.as_ptr().cast(), self.len) }
     }
 }

@@ -1,8 +1,9 @@
 //! Look-ups in a sorted array: an index, and a binary search over its values, in one process.
 //!
 //! `cargo run --release --manifest-path engines/Cargo.toml -p lightfoot-datafusion --example ranks`
-//! `[-- QUERIES ROUNDS]`: medians of interleaved rounds in nanoseconds a query, for growing
-//! arrays of random keys. Arrow itself has no search in sorted arrays; `partition_point` is the standard one.
+//! `[-- QUERIES ROUNDS]`: medians of interleaved rounds in nanoseconds a query, for growing arrays
+//! of random keys. Arrow itself has no search in sorted arrays; `partition_point` is the standard
+//! one.
 
 use arrow::array::{Int64Array, UInt64Array};
 use datafusion::common::Result;

@@ -215,8 +215,8 @@ enum Form {
 }
 
 impl<'a, T: Element> Qr<'a, T> {
-    /// A factorisation that [`Factor::qr_with`] left in an array: its first columns, as many as there
-    /// are factors τ, hold the reflectors.
+    /// A factorisation that [`Factor::qr_with`] left in an array: its first columns, as many as
+    /// there are factors τ, hold the reflectors.
     ///
     /// # Errors
     /// [`Error::Shape`] when there are more factors than rows or columns.

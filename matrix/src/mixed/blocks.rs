@@ -1,12 +1,12 @@
 //! The loops of a mixed product: blocks of both operands are packed and multiplied tile by tile.
 //!
-//! **What.** The loops of Goto and van de Geijn 2008: `k` in blocks of [`BLOCK_WORDS`] words, rows in
-//! blocks of [`BLOCK_ROWS`], columns of `C` in blocks of [`BLOCK_COLUMNS`] where `B` is packed. A
-//! block of `A` is packed once for the columns of a block.
+//! **What.** The loops of Goto and van de Geijn 2008: `k` in blocks of [`BLOCK_WORDS`] words, rows
+//! in blocks of [`BLOCK_ROWS`], columns of `C` in blocks of [`BLOCK_COLUMNS`] where `B` is packed.
+//! A block of `A` is packed once for the columns of a block.
 //!
 //! **Why this way.** A kernel repeats single words of `B`, so it can read them where they lie if a
-//! word is four bytes of `B`: that is 1 to 4 % faster on a Zen 5 than packing from N = 256 to 1,024,
-//! 20 % at 64, and no slower at 4,096, where rows of `B` share the sets of the first level.
+//! word is four bytes of `B`: that is 1 to 4 % faster on a Zen 5 than packing from N = 256 to
+//! 1,024, 20 % at 64, and no slower at 4,096, where rows of `B` share the sets of the first level.
 //!
 //! **Why these sizes.** Eight columns of `B` (of 512 words: 16 KB) stay in the first level while all
 //! panels of `A`'s block pass it. That block (240 rows: 480 KB at most) stays in a second level of

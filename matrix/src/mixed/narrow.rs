@@ -110,7 +110,7 @@ impl Word<4> for i8 {
 
 #[cfg(feature = "half")]
 mod halves {
-    use super::*;
+    use crate::mixed::narrow::{Narrow, Word};
     use half::{bf16, f16};
 
     impl Narrow for bf16 {}

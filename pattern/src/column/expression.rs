@@ -155,8 +155,8 @@ impl ColumnRegex {
     }
 
     /// What finds matching rows: `string`, where a string that every match holds is looked for in
-    /// values that lie one behind the other; else `streams`, or `automaton` where the expression has
-    /// no program. Compiles the program.
+    /// values that lie one behind the other; else `streams`, or `automaton` where the expression
+    /// has no program. Compiles the program.
     pub fn engine(&self) -> &'static str {
         match (&self.string, self.program()) {
             (Some(_), _) => "string",

@@ -36,8 +36,8 @@ pub(in crate::mixed) fn has_bf16() -> bool {
 macro_rules! store {
     ($name:ident, $sum:ty, $load:ident, $store:ident, $set:ident, $mul:ident, $add:ident) => {
         /// # Safety
-        /// The requirements of [`Run`](super::Run); the rows of `C` are contiguous; the sums of existing
-        /// entries are readable, column after column of 48.
+        /// The requirements of [`Run`](super::Run); the rows of `C` are contiguous; the sums of
+        /// existing entries are readable, column after column of 48.
         #[inline]
         #[target_feature(enable = "avx512f")]
         unsafe fn $name(tile: &Tile<$sum>, sums: *const $sum) {
@@ -108,11 +108,11 @@ macro_rules! tile {
         pub(in crate::mixed) unsafe fn $name<const PANELS: usize>(tile: &Tile<$sum>) {
             // Registers that hold no existing row need no sums.
             match tile.rows.div_ceil(LANES) {
-                // SAFETY: the caller's promise, in all three.
+                // SAFETY: the caller's promise.
                 1 => unsafe { part::<1>(tile) },
-                // SAFETY: see above.
+                // SAFETY: the caller's promise.
                 2 => unsafe { part::<2>(tile) },
-                // SAFETY: see above.
+                // SAFETY: the caller's promise.
                 _ => unsafe { part::<PANELS>(tile) },
             }
 
@@ -157,8 +157,8 @@ macro_rules! tile {
                         return;
                     }
                 }
-                // Registers are stored by loops that are written out: a loop with an exit would keep
-                // the sums in memory all along.
+                // Registers are stored by loops that are written out: a loop with an exit would
+                // keep the sums in memory all along.
                 let mut stored = MaybeUninit::<[[$sum; ROWS]; COLUMNS]>::uninit();
                 let start = stored.as_mut_ptr().cast::<$sum>();
                 for j in 0..COLUMNS {

@@ -5,10 +5,9 @@
 //! of `A`, repeats single words of `B`, and multiplies and adds. Then it adds the tile to `C`.
 //!
 //! **Why this way.** Every type's instruction has one shape (a vector of sums, a vector of words,
-//! another vector of words), so each instruction set has one macro, and every pair of types one line of
-//! `pairs`. The
-//! exchanged pair has a kernel of its own, because VPDPBUSD takes unsigned bytes on one side and
-//! signed ones on the other.
+//! another vector of words), so each instruction set has one macro, and every pair of types one
+//! line of `pairs`. The exchanged pair has a kernel of its own, because VPDPBUSD takes unsigned
+//! bytes on one side and signed ones on the other.
 //!
 //! **Leaves out** NEON's dot products: other processors get plain Rust.
 
