@@ -217,8 +217,9 @@ pub(crate) struct CodeBuffer {
     pub(crate) routines: Vec<(Section, usize, Routine)>,
     /// The header of the loop, if the fragment leads back to its own head.
     pub(crate) loop_header: Option<LoopHeader>,
-    /// Why the fragment must not run: it has an instruction that the engine does not support.
-    pub(crate) refusal: Option<String>,
+    /// Instructions that the engine does not support, each with the reason. Code that raises SIGILL
+    /// stands in their place.
+    pub(crate) refused: Vec<(u64, String)>,
     links: Vec<(Section, usize, Label)>,
 }
 
@@ -232,7 +233,8 @@ impl CodeBuffer {
         self.exits.clear();
         self.routines.clear();
         self.links.clear();
-        (self.loop_header, self.refusal) = (None, None);
+        self.refused.clear();
+        self.loop_header = None;
         (self.hot_base, self.cold_base) = (hot_base, cold_base);
     }
 

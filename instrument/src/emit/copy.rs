@@ -38,7 +38,7 @@ impl Emitter {
             return self.copy_relative(decoded, uses);
         }
         if let Some(why) = unsupported(instruction.mnemonic()) {
-            self.buffer.refusal.get_or_insert_with(|| format!("at {:#x}: {why}", instruction.ip()));
+            return self.refuse(instruction.ip(), why);
         }
         self.buffer.hot.copy(decoded);
         // The context has a copy of the `fs` base, which recorded addresses need.
@@ -46,6 +46,14 @@ impl Emitter {
             let register = number(instruction.op0_register()).unwrap_or(reg::RAX);
             self.buffer.hot.store(register, context::FS_BASE);
         }
+    }
+
+    /// Emits code that raises SIGILL in the place of an instruction that the engine does not
+    /// support. The host ends the run with the reason when a thread arrives there, and not before:
+    /// code that is only decoded may be data, or half written by another thread.
+    pub(super) fn refuse(&mut self, ip: u64, why: &str) {
+        self.buffer.refused.push((ip, format!("at {ip:#x}: {why}")));
+        self.buffer.hot.code().undefined();
     }
 
     /// Emits a stop at which the host answers the current instruction. Until the thread is behind
@@ -106,10 +114,7 @@ impl Emitter {
         let mut encoder = Encoder::new(64);
         match encoder.encode(&moved, self.buffer.hot_base + self.buffer.hot.len() as u64) {
             Ok(_) => self.buffer.hot.append(&encoder.take_buffer()),
-            Err(error) => {
-                self.buffer.refusal =
-                    Some(format!("cannot encode an instruction at {:#x}: {error}", instruction.ip()))
-            }
+            Err(error) => self.refuse(instruction.ip(), &format!("it cannot be encoded: {error}")),
         }
         self.buffer.hot.load(base, context::TEMP + 8);
     }

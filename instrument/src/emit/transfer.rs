@@ -8,7 +8,7 @@
 //! | return, indirect jump or call | a look-up of the target in a table |
 //! | system call | a copy, behind a test of the call's number |
 //! | transaction | always aborts: `eax = 0`, then an exit to its fallback |
-//! | far transfer | refused |
+//! | far transfer | refused when it is reached |
 //!
 //! The code cache writes the stubs of exits, because only the cache knows where they lead. Source:
 //! Bruening 2004, chapter 2.
@@ -93,9 +93,7 @@ impl Emitter {
                 self.direct_exit(instruction.next_ip(), liveness.behind);
             }
             _ => {
-                let why = format!("at {:#x}: far control transfers are not supported", instruction.ip());
-                self.buffer.refusal = Some(why);
-                self.buffer.hot.code().undefined();
+                self.refuse(instruction.ip(), "far control transfers are not supported");
             }
         }
     }
@@ -195,10 +193,7 @@ impl Emitter {
             }
             (_, Some(register), _) => self.buffer.hot.mov(reg::RCX, register),
             (_, _, Some(address)) => lookup::load_target(&mut self.buffer.hot, &address),
-            _ => {
-                let why = format!("at {:#x}: an indirect transfer without a target", instruction.ip());
-                self.buffer.refusal = Some(why);
-            }
+            _ => self.refuse(instruction.ip(), "an indirect transfer without a target"),
         }
         if !returns {
             self.indirect_transfer(end);

@@ -101,6 +101,9 @@ impl Host<'_> {
             Boundary::Other(what) => return self.interrupted(tid, signal, what),
             Boundary::Gone => return,
         }
+        if fault && number == libc::SIGILL && self.has_reached_refused_code(tid) {
+            return;
+        }
         if !handled {
             if forced {
                 self.reset_trap_action(tid);
@@ -128,6 +131,16 @@ impl Host<'_> {
             StepOutcome::Gone => return,
         }
         self.go_on(tid);
+    }
+
+    /// Ends the run if the thread, whose registers are the program's own, stands before an
+    /// instruction that the engine does not support; returns whether it does.
+    fn has_reached_refused_code(&mut self, tid: i32) -> bool {
+        let Some(registers) = ptrace::registers(tid) else { return false };
+        let translator = &mut self.image_mut(tid).translator;
+        let Some(why) = translator.refused.get(&registers.rip).cloned() else { return false };
+        translator.refusal = Some(why);
+        self.check_refusal(tid)
     }
 
     /// Handles a thread that ended or stopped before it could take `signal`.

@@ -31,7 +31,7 @@ impl Image {
             && self.parent.is_some()
             && !self.stays_mapped
             && translator.cache.fragments.iter().map(|fragment| fragment.blocks).sum::<u32>() <= BLOCKS_MAX
-            && translator.refusal.is_none()
+            && translator.may_be_kept()
             && translator.cache.fragments.iter().all(|fragment| fragment.tunings == 0)
     }
 

@@ -203,7 +203,7 @@ impl KeptTranslations {
         // The host does not see system calls by `int 0x80`, which may have changed the credentials.
         let interrupts = |code: u16| code == Code::Int_imm8 as u16;
         let unseen = translator.instructions.iter().any(|instruction| interrupts(instruction.code));
-        if self.credentials_changed || unseen || translator.refusal.is_some() {
+        if self.credentials_changed || unseen || !translator.may_be_kept() {
             return None;
         }
         self.sound = true;

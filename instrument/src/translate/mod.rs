@@ -52,7 +52,7 @@ use iced_x86::InstructionInfoFactory;
 use policy::{
     Ahead, Extent, Role, TranslateAhead, AHEAD_CAUTIOUS_MAX, GENEROUS, PUBLISHED_AHEAD_MAX, SPARING,
 };
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use unverified::UnverifiedModules;
 use watch::Watch;
 
@@ -72,6 +72,9 @@ pub(crate) struct Translator {
     pub(crate) counters: u32,
     /// Why the program cannot be translated any further, if so.
     pub(crate) refusal: Option<String>,
+    /// Instructions of translated code that the engine does not support, each with the reason. The
+    /// run ends when a thread reaches one.
+    pub(crate) refused: HashMap<u64, String>,
     /// Whether the program has stepped itself with the trap flag.
     pub(crate) steps: Steps,
     /// While the cache has fewer fragments than this, less is translated ahead.
@@ -124,6 +127,7 @@ impl Translator {
             sites: Vec::new(),
             counters: 0,
             refusal: None,
+            refused: HashMap::new(),
             steps: Steps::Never,
             cautious_fragments: 0,
             spare: Vec::new(),
@@ -181,6 +185,12 @@ impl Translator {
             }
         }
         Some(result)
+    }
+
+    /// Whether another run or process may use these translations: they lack nothing that this one
+    /// knows besides.
+    pub(crate) fn may_be_kept(&self) -> bool {
+        self.refusal.is_none() && self.refused.is_empty()
     }
 
     fn translate_ahead(&self) -> TranslateAhead {
@@ -281,9 +291,7 @@ impl Translator {
         let superblock = Superblock { blocks: &blocks, trust, words: &self.words, steps: self.steps };
         let bases = self.cache.bases(zone_index);
         self.emitter.emit(&superblock, &self.liveness[..blocks.len()], &self.plan, bases);
-        if let Some(why) = self.emitter.buffer.refusal.take() {
-            self.refusal.get_or_insert(why);
-        }
+        self.refused.extend(self.emitter.buffer.refused.drain(..));
         self.note_cross_branches((trust, module), modules);
         self.note_direct_target(blocks.last());
         // Place: the cache gives numbers and addresses, and copies the code into the zone.

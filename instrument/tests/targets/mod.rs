@@ -153,6 +153,7 @@ pub(crate) const TARGETS: &[Target] = &[
     target("rewrite", Assembly, "rewrite ok\n"),
     Target { engine: Engine::Limit, ..target("rewrite_here", Assembly, "rewrite_here ok\n") },
     Target { engine: Engine::Refuses("far control transfers"), ..target("far", Assembly, "far ok\n") },
+    target("far_unreached", Assembly, "far_unreached ok\n"),
     target("sorting_static", C(&["-static"]), "sorting 2202719927 22\n"),
     target("sorting_dynamic", C(&[]), "sorting 2202719927 22\n"),
     target("text_static", C(&["-static"]), "text 13687519471309875660 15 6\n"),
