@@ -8,10 +8,10 @@
 //! word is four bytes of `B`: that is 1 to 4 % faster on a Zen 5 than packing from N = 256 to
 //! 1,024, 20 % at 64, and no slower at 4,096, where rows of `B` share the sets of the first level.
 //!
-//! **Why these sizes.** Eight columns of `B` (of 512 words: 16 KB) stay in the first level while all
-//! panels of `A`'s block pass it. That block (240 rows: 480 KB at most) stays in a second level of
-//! 1 MB; its panels are read in order, 16 bytes a cycle. Blocks of 1,024 words and 144 rows are as
-//! fast for bytes and 5 % slower for `bf16` at N = 2,048.
+//! **Why these sizes.** Eight columns of `B` (of 512 words: 16 KB) stay in the first level while
+//! all panels of `A`'s block pass it. That block (240 rows: 480 KB at most) stays in a second level
+//! of 1 MB; its panels are read in order, 16 bytes a cycle. Blocks of 1,024 words and 144 rows are
+//! as fast for bytes and 5 % slower for `bf16` at N = 2,048.
 
 use super::kernel::Tile;
 use super::narrow::Sum;
