@@ -65,7 +65,7 @@ impl Factor {
 }
 
 /// With fewer multiply-adds a second thread costs more than it gains.
-pub(super) const WORTH_A_THREAD: usize = 1 << 19;
+pub(super) const WORTH_A_THREAD: usize = 1 << 21;
 
 /// Calls `run` with parts of the columns of `b`, each on a thread of its own, if `work`
 /// multiply-adds are worth it. Parts begin at multiples of `unit`.

@@ -23,6 +23,10 @@ const FAR_BYTES: usize = 4096;
 /// Products that are wider than this are packed however shallow they are.
 const WIDE: usize = 128;
 
+/// Multiply-adds from which a product uses threads. Between two products of a factorisation the
+/// other threads wait, so this is more than it is for products by themselves.
+const WORTH_THREADS: usize = 1 << 22;
+
 /// `C ← α·A·B + β·C`.
 pub(super) fn product<T: Element>(
     gemm: &Gemm,
@@ -53,7 +57,10 @@ pub(super) fn product<T: Element>(
     if T::PARTS == 1 && depth <= SHALLOW && rows.min(cols) <= WIDE && long > PIECE_ROWS {
         return pieces(gemm, alpha, a, b, beta, c);
     }
-    gemm.multiply_strided(alpha, a, b, beta, c)
+    match rows.saturating_mul(cols).saturating_mul(depth) < WORTH_THREADS {
+        true => gemm.threads(1).multiply_strided(alpha, a, b, beta, c),
+        false => gemm.multiply_strided(alpha, a, b, beta, c),
+    }
 }
 
 /// `C ← α·A·B + β·C` for a few columns or rows of `C` and a depth of at most [`WIDE`]. If columns
