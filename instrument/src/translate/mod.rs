@@ -291,6 +291,12 @@ impl Translator {
         let superblock = Superblock { blocks: &blocks, trust, words: &self.words, steps: self.steps };
         let bases = self.cache.bases(zone_index);
         self.emitter.emit(&superblock, &self.liveness[..blocks.len()], &self.plan, bases);
+        // Code that was written anew may have supported instructions where others stood.
+        if !self.refused.is_empty() {
+            for decoded in blocks.iter().flat_map(|block| &block.instructions) {
+                self.refused.remove(&decoded.instruction.ip());
+            }
+        }
         self.refused.extend(self.emitter.buffer.refused.drain(..));
         self.note_cross_branches((trust, module), modules);
         self.note_direct_target(blocks.last());

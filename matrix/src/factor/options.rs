@@ -89,13 +89,8 @@ pub(super) fn on_columns<T: Element>(
         rest = others;
         pieces.push(Mutex::new(Some((own, edge(part)))));
     }
-    let outcome = Mutex::new(Ok(()));
-    pool::run(parts, &|index| {
+    pool::try_run(parts, &|index| {
         let piece = pieces[index].lock().unwrap_or_else(|broken| broken.into_inner()).take();
-        let Some((own, first)) = piece else { return };
-        if let Err(error) = run(own, first) {
-            *outcome.lock().unwrap_or_else(|broken| broken.into_inner()) = Err(error);
-        }
-    });
-    outcome.into_inner().unwrap_or_else(|broken| broken.into_inner())
+        piece.map_or(Ok(()), |(own, first)| run(own, first))
+    })
 }

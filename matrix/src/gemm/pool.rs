@@ -25,6 +25,7 @@
 //! **Leaves out** work stealing: parts are equal, and results must not depend on the thread that
 //! computes them.
 
+use crate::Error;
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -85,6 +86,23 @@ pub(crate) fn run(count: usize, function: &(dyn Fn(usize) + Sync)) {
         (1..count).for_each(|index| drop(scope.spawn(move || function(index))));
         function(0);
     });
+}
+
+/// Calls parts as [`run`] does; the result is an error of one of them, if there is one.
+///
+/// # Panics
+/// When a part panics, after all parts have ended.
+pub(crate) fn try_run(
+    count: usize,
+    function: &(dyn Fn(usize) -> Result<(), Error> + Sync),
+) -> Result<(), Error> {
+    let outcome = Mutex::new(Ok(()));
+    run(count, &|index| {
+        if let Err(error) = function(index) {
+            *outcome.lock().unwrap_or_else(|broken| broken.into_inner()) = Err(error);
+        }
+    });
+    outcome.into_inner().unwrap_or_else(|broken| broken.into_inner())
 }
 
 /// Makes sure that there are `count` workers.

@@ -10,7 +10,6 @@ use super::pool;
 use crate::kernel::MAX_PANELS;
 use crate::{Element, Error};
 use std::ops::Range;
-use std::sync::Mutex;
 
 /// With fewer multiply-adds a second thread costs more than it gains.
 pub(super) const WORTH_A_THREAD: usize = 1 << 20;
@@ -33,16 +32,12 @@ pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error>
         true => (range, 0..job.n),
         false => (0..job.m, range),
     };
-    let outcome = Mutex::new(Ok(()));
-    pool::run(parts.len(), &|index| {
+    pool::try_run(parts.len(), &|index| {
         let (rows, cols) = part(parts[index].clone());
         // SAFETY: a `Job` is made from borrows that its creator holds during this call; the parts
         // are disjoint.
-        if let Err(error) = unsafe { job.run(rows, cols) } {
-            *outcome.lock().unwrap_or_else(|broken| broken.into_inner()) = Err(error);
-        }
-    });
-    outcome.into_inner().unwrap_or_else(|broken| broken.into_inner())
+        unsafe { job.run(rows, cols) }
+    })
 }
 
 /// `len` cut into at most `parts` ranges of nearly equal size, at multiples of `unit`.
