@@ -127,15 +127,11 @@ impl<T: Element> Prepared<T> {
             rest = others;
             parts.push(Mutex::new((range, own)));
         }
-        let outcome = Mutex::new(Ok(()));
-        pool::run(threads, &|index| {
+        pool::try_run(threads, &|index| {
             let mut part = parts[index].lock().unwrap_or_else(|broken| broken.into_inner());
             let (range, c) = &mut *part;
-            if let Err(error) = self.part(&batch, range.clone(), a, b, c) {
-                *outcome.lock().unwrap_or_else(|broken| broken.into_inner()) = Err(error);
-            }
-        });
-        outcome.into_inner().unwrap_or_else(|broken| broken.into_inner())
+            self.part(&batch, range.clone(), a, b, c)
+        })
     }
 
     /// A batch of `count` products whose arrays follow each other without gaps.
