@@ -2,7 +2,7 @@
 
 use super::arguments::Engine;
 use super::card;
-use super::query::Matching;
+use super::matching::Matching;
 use super::settings::Settings;
 use anyhow::{bail, Result};
 use present::output::print;

@@ -27,6 +27,7 @@ mod explain;
 mod flag;
 mod help;
 mod list;
+mod matching;
 mod outcome;
 mod query;
 mod results;

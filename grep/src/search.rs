@@ -3,7 +3,7 @@
 
 use super::arguments::Output;
 use super::explain;
-use super::query::Matching;
+use super::matching::Matching;
 use super::results::Results;
 use super::say;
 use super::settings::Settings;

@@ -7,13 +7,13 @@
 
 use super::arguments::{Encoding, Output};
 use super::direct::{Direct, Streamed};
+use super::matching::Matching;
 use super::outcome::SearchOutcome;
-use super::query::Matching;
 use super::settings::Settings;
 use super::walk::{self, Haystack};
 use anyhow::Result;
 use grep_cli::{CommandReaderBuilder, DecompressionReader, DecompressionReaderBuilder};
-use grep_matcher::{LineTerminator, Matcher};
+use grep_matcher::LineTerminator;
 use grep_printer::{JSONBuilder, Standard, StandardBuilder, Summary, SummaryBuilder, SummaryKind, JSON};
 use grep_searcher::{Searcher, SearcherBuilder};
 use ignore::overrides::Override;
@@ -178,35 +178,18 @@ impl<W: WriteColor> Worker<W> {
     }
 
     fn search_slice(&mut self, path: &Path, text: &[u8]) -> io::Result<SearchOutcome> {
-        let (searcher, printer) = (&mut self.searcher, &mut self.printer);
-        match &self.matching {
-            Matching::Query(query) => search(printer, query, path, |sink| sink.slice(searcher, query, text)),
-            Matching::Pcre2(matcher) => {
-                search(printer, matcher, path, |sink| sink.slice(searcher, matcher, text))
-            }
-        }
+        let (searcher, matching) = (&mut self.searcher, &self.matching);
+        search(&mut self.printer, matching, path, |sink| sink.slice(searcher, matching, text))
     }
 
     fn search_file(&mut self, path: &Path, file: &File) -> io::Result<SearchOutcome> {
-        let (searcher, printer) = (&mut self.searcher, &mut self.printer);
-        match &self.matching {
-            Matching::Query(query) => search(printer, query, path, |sink| sink.file(searcher, query, file)),
-            Matching::Pcre2(matcher) => {
-                search(printer, matcher, path, |sink| sink.file(searcher, matcher, file))
-            }
-        }
+        let (searcher, matching) = (&mut self.searcher, &self.matching);
+        search(&mut self.printer, matching, path, |sink| sink.file(searcher, matching, file))
     }
 
     fn read(&mut self, path: &Path, mut reader: impl Read) -> io::Result<SearchOutcome> {
-        let (searcher, printer) = (&mut self.searcher, &mut self.printer);
-        match &self.matching {
-            Matching::Query(query) => {
-                search(printer, query, path, |sink| sink.reader(searcher, query, &mut reader))
-            }
-            Matching::Pcre2(matcher) => {
-                search(printer, matcher, path, |sink| sink.reader(searcher, matcher, &mut reader))
-            }
-        }
+        let (searcher, matching) = (&mut self.searcher, &self.matching);
+        search(&mut self.printer, matching, path, |sink| sink.reader(searcher, matching, &mut reader))
     }
 }
 
@@ -216,31 +199,41 @@ fn is_held(file: &File) -> bool {
 }
 
 /// A sink as a trait object.
-trait Sink<M> {
-    fn slice(&mut self, searcher: &mut Searcher, matcher: &M, text: &[u8]) -> io::Result<()>;
-    fn file(&mut self, searcher: &mut Searcher, matcher: &M, file: &File) -> io::Result<()>;
-    fn reader(&mut self, searcher: &mut Searcher, matcher: &M, reader: &mut dyn Read) -> io::Result<()>;
+trait Sink {
+    fn slice(&mut self, searcher: &mut Searcher, matcher: &Matching, text: &[u8]) -> io::Result<()>;
+    fn file(&mut self, searcher: &mut Searcher, matcher: &Matching, file: &File) -> io::Result<()>;
+    fn reader(
+        &mut self,
+        searcher: &mut Searcher,
+        matcher: &Matching,
+        reader: &mut dyn Read,
+    ) -> io::Result<()>;
 }
 
-impl<M: Matcher, S: grep_searcher::Sink<Error = io::Error>> Sink<M> for S {
-    fn slice(&mut self, searcher: &mut Searcher, matcher: &M, text: &[u8]) -> io::Result<()> {
+impl<S: grep_searcher::Sink<Error = io::Error>> Sink for S {
+    fn slice(&mut self, searcher: &mut Searcher, matcher: &Matching, text: &[u8]) -> io::Result<()> {
         searcher.search_slice(matcher, text, self)
     }
 
-    fn file(&mut self, searcher: &mut Searcher, matcher: &M, file: &File) -> io::Result<()> {
+    fn file(&mut self, searcher: &mut Searcher, matcher: &Matching, file: &File) -> io::Result<()> {
         searcher.search_file(matcher, file, self)
     }
 
-    fn reader(&mut self, searcher: &mut Searcher, matcher: &M, reader: &mut dyn Read) -> io::Result<()> {
+    fn reader(
+        &mut self,
+        searcher: &mut Searcher,
+        matcher: &Matching,
+        reader: &mut dyn Read,
+    ) -> io::Result<()> {
         searcher.search_reader(matcher, reader, self)
     }
 }
 
-fn search<M: Matcher, W: WriteColor>(
+fn search<W: WriteColor>(
     printer: &mut Printer<W>,
-    matcher: &M,
+    matcher: &Matching,
     path: &Path,
-    mut run: impl FnMut(&mut dyn Sink<M>) -> io::Result<()>,
+    mut run: impl FnMut(&mut dyn Sink) -> io::Result<()>,
 ) -> io::Result<SearchOutcome> {
     match printer {
         Printer::Lines(printer) => {

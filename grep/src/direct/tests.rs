@@ -5,7 +5,7 @@ use super::piece::Sizes;
 use super::{Direct, Streamed};
 use crate::arguments::Arguments;
 use crate::flag::{self, FLAGS};
-use crate::query::Matching;
+use crate::matching::Matching;
 use crate::settings::Settings;
 use crate::walk::Haystack;
 use std::ffi::OsString;

@@ -201,6 +201,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "worker",
             "direct list",
             "config explain walk",
+            "matching",
             "help query results say",
             "card flag stdout",
             "settings",
