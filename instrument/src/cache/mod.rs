@@ -98,6 +98,8 @@ pub(crate) struct Routines {
     pub(crate) post: u64,
     /// The end of [`Routines::post`].
     pub(crate) post_end: u64,
+    /// Hands a full ring over by [`Routines::hand_over`].
+    pub(crate) full_ring: u64,
     /// Tries the slots of the lookup table behind the first one.
     pub(crate) probe: u64,
     /// Empties the data filter and returns through the context.

@@ -26,6 +26,8 @@ impl CodeCache {
         routines.post = base + code.len() as u64;
         hand_over::post(&mut code, self.layout.bell());
         routines.post_end = base + code.len() as u64;
+        routines.full_ring = routines.post_end;
+        hand_over::full_ring(&mut code);
         routines.probe = base + code.len() as u64;
         lookup::probe_routine(&mut code, self.layout.low, EXIT_LOOKUP);
         routines.clear_filter = base + code.len() as u64;

@@ -23,10 +23,11 @@
 //! registers are not used. A thread that is stepped never sleeps here, because the host answers
 //! after each step. No order between the stores needs a fence: a thread stores ASLEEP before the
 //! kernel compares POSTED, and the host clears POSTED before it reads ASLEEP; both the kernel's
-//! comparison and the host's exchange are fences. **Leaves out** full rings and system calls, which
-//! always stop by a breakpoint. Source: futex(2).
+//! comparison and the host's exchange are fences. **Leaves out** system calls that the host must
+//! see, which always stop by a breakpoint. Source: futex(2).
 
 use super::assembler::{reg, Assembler};
+use super::fragment::EXIT_RING;
 use crate::target::layout::context;
 use assembler::{Gpr, Memory, Size};
 
@@ -36,6 +37,24 @@ const USED: [Gpr; 7] = [Gpr::RCX, Gpr::RAX, Gpr::RDX, Gpr::RSI, Gpr::RDI, Gpr::R
 /// Emits a jump to the routine that the host has chosen for the thread.
 pub(crate) fn enter(code: &mut Assembler) {
     code.jump_context(context::HAND_OVER);
+}
+
+/// Emits the hand-over of a full ring; the code behind it runs next.
+pub(crate) fn leave_full_ring(code: &mut Assembler) {
+    // The routine needs the address behind the jump, and the code may lie anywhere.
+    code.store(reg::RCX, context::RING_SAVED);
+    code.code().lea(Size::Qword, Gpr::RCX, Memory::rip(0));
+    let from = code.len();
+    code.jump_context(context::LEAVE_RING);
+    code.set_displacement(from - 4, (code.len() - from) as i32);
+}
+
+/// Emits the routine that hands a full ring over. In rcx is the address where the thread goes on.
+pub(crate) fn full_ring(code: &mut Assembler) {
+    code.store(reg::RCX, context::CONTINUE);
+    code.load(reg::RCX, context::RING_SAVED);
+    code.store_imm32(context::EXIT, EXIT_RING);
+    enter(code);
 }
 
 /// Emits a stop by a breakpoint, behind which the thread goes on where the host has said.
@@ -90,9 +109,12 @@ mod tests {
     fn a_post_changes_no_flags_and_gives_back_what_it_uses() {
         let mut code = Assembler::default();
         post(&mut code, 0x6001_0000);
-        let decoded: Vec<_> = Decoder::with_ip(64, code.bytes(), 0x1000, DecoderOptions::NONE).iter().collect();
-        assert!(decoded.iter().all(|instruction| instruction.rflags_modified() == 0
-            || instruction.mnemonic() == Mnemonic::Syscall));
+        let decoded: Vec<_> =
+            Decoder::with_ip(64, code.bytes(), 0x1000, DecoderOptions::NONE).iter().collect();
+        assert!(decoded
+            .iter()
+            .all(|instruction| instruction.rflags_modified() == 0
+                || instruction.mnemonic() == Mnemonic::Syscall));
         let calls = decoded.iter().filter(|instruction| instruction.mnemonic() == Mnemonic::Syscall);
         assert_eq!(calls.count(), 2, "one wakes the host, one waits");
         // Each saved register is loaded from its own slot behind the wait.

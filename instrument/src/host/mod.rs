@@ -3,8 +3,8 @@
 //! Generated code hands over to the host after it has written an exit number into the thread's
 //! context. At an exit without code, and at an indirect target that is not in the lookup table, the
 //! thread posts that number and sleeps until the host has written its answer into shared memory
-//! (`posts`). At a full ring and before a special system call it stops by an `int3`. Signals, new
-//! tasks and execs are ptrace's own stops (`signal`, `process`).
+//! (`posts`), and so it does at a full ring. Before a special system call it stops by an `int3`.
+//! Signals, new tasks and execs are ptrace's own stops (`signal`, `process`).
 
 pub(crate) mod affinity;
 mod astray;

@@ -16,10 +16,9 @@
 
 use super::state::Host;
 use super::task::ProgramThread;
-use crate::code::fragment::{
-    EXIT_INSTRUCTION, EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL,
-};
+use crate::code::fragment::{EXIT_INSTRUCTION, EXIT_LOOKUP, EXIT_PAGES, EXIT_RING, EXIT_SYSTEM_CALL};
 use crate::host::gathering::Gathering;
+use crate::image::Answer;
 use crate::target::layout::context;
 use crate::target::ptrace::{self, Registers, Wait};
 
@@ -83,7 +82,8 @@ impl Host<'_> {
     }
 
     fn has_posted(&self, tid: i32) -> bool {
-        let posted = |thread: &ProgramThread| Some(self.images.get(&thread.image)?.has_posted(thread.context));
+        let posted =
+            |thread: &ProgramThread| Some(self.images.get(&thread.image)?.has_posted(thread.context));
         self.threads.get(&tid).and_then(posted).unwrap_or(false)
     }
 
@@ -93,12 +93,24 @@ impl Host<'_> {
         self.gathering.iter().for_each(Gathering::count_stop);
         let ProgramThread { context, .. } = self.threads[&tid];
         let exit = self.image_mut(tid).read32(context, context::EXIT);
-        let mut code = self.needs_no_stop(tid, exit).then(|| self.serve(tid, exit));
-        // An error ends the run, for which the thread must be stopped.
-        if self.evidence.exists() || self.image_mut(tid).translator.refusal.is_some() {
-            code = None;
-        }
-        self.image_mut(tid).answer_post(context, code);
+        let answer = match exit {
+            EXIT_RING => {
+                self.ring_full(tid);
+                Answer::GoOn
+            }
+            exit if self.needs_no_stop(tid, exit) => {
+                let code = self.serve(tid, exit);
+                // An error ends the run, for which the thread must be stopped.
+                let fails = self.evidence.exists() || self.image_mut(tid).translator.refusal.is_some();
+                if fails {
+                    Answer::Stop
+                } else {
+                    Answer::GoOnAt(code)
+                }
+            }
+            _ => Answer::Stop,
+        };
+        self.image_mut(tid).answer_post(context, answer);
     }
 
     /// Answers what the thread has posted, if it has posted anything: it is stepped next.
@@ -113,7 +125,7 @@ impl Host<'_> {
         let thread = &self.threads[&tid];
         let translator = &self.images[&thread.image].translator;
         let target = match exit {
-            0 | EXIT_RING | EXIT_PAGES | EXIT_SYSTEM_CALL | EXIT_INSTRUCTION => return false,
+            0 | EXIT_PAGES | EXIT_SYSTEM_CALL | EXIT_INSTRUCTION => return false,
             EXIT_LOOKUP => self.images[&thread.image].read64(thread.context, context::TARGET),
             // The breakpoint finds out that the number is forged.
             exit => match translator.cache.exits.get(exit as usize) {

@@ -21,11 +21,7 @@ impl Image {
     ///
     /// # Errors
     /// If that is impossible; nothing is mapped then.
-    pub(crate) fn of_running(
-        pid: i32,
-        number: u32,
-        run: RunParts,
-    ) -> Result<Image, Error> {
+    pub(crate) fn of_running(pid: i32, number: u32, run: RunParts) -> Result<Image, Error> {
         let vector = Auxiliary::of(pid);
         let ranges = mappings::ranges(pid);
         let free = |own: std::ops::Range<u64>| {

@@ -21,6 +21,7 @@ pub(crate) use section::Keeps;
 
 pub(crate) use boundary::StopPlace;
 pub(crate) use counted::ProfileTables;
+pub(crate) use posts::Answer;
 
 use crate::cache::CodeCache;
 use crate::code::counter::tick_address;
@@ -174,12 +175,7 @@ pub(crate) struct RunParts {
 impl Image {
     /// Prepares the image that process `pid` has just executed, and maps the engine's memory into
     /// it.
-    pub(crate) fn new(
-        pid: i32,
-        number: u32,
-        place: &Place,
-        run: RunParts,
-    ) -> Result<Image, Error> {
+    pub(crate) fn new(pid: i32, number: u32, place: &Place, run: RunParts) -> Result<Image, Error> {
         let at = (place.layout.clone(), place.gadget);
         let image = Image::empty(Maps::new(pid), number, at, run)?;
         image.map_at_start(pid, place)?;

@@ -75,9 +75,7 @@ impl Bell {
         let memory = Arc::new(Shared::new(super::layout::BELL_BYTES as usize).ok()?);
         let word = memory.half_at(0);
         let is_taken = |slot: &Slot| {
-            slot.word
-                .compare_exchange(std::ptr::null_mut(), word, Ordering::SeqCst, Ordering::SeqCst)
-                .is_ok()
+            slot.word.compare_exchange(std::ptr::null_mut(), word, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         };
         let slot = BELLS.iter().position(is_taken)?;
         // Children may have stopped before.

@@ -89,6 +89,10 @@ pub(crate) mod context {
     pub(crate) const ASLEEP: u32 = 0x2ac;
     /// Address of the word [`POSTED`].
     pub(crate) const POSTED_ADDRESS: u32 = 0x2b0;
+    /// rcx of the program while the code for a full ring begins.
+    pub(crate) const RING_SAVED: u32 = 0x2b8;
+    /// Address of the routine that hands a full ring over.
+    pub(crate) const LEAVE_RING: u32 = 0x2f8;
     /// Registers of the program while a request waits.
     pub(crate) const HAND_OVER_SAVED: u32 = 0x2c0;
     /// Data page filter, 8 bytes a set.
@@ -264,7 +268,9 @@ impl Layout {
         let libraries = Layout::under_stack(mapped)?;
         let far = ZonePlace { address: FAR_ZONE, hot_bytes: 1024 * MB, cold_bytes: 512 * MB };
         let candidates = [0x6000_0000u64, 0x5000_0000, 0x3000_0000, 0x2000_0000, 0x1000_0000];
-        let low = candidates.into_iter().find(|&address| free(mapped, address, address + LOW_BYTES + BELL_BYTES))?;
+        let low = candidates
+            .into_iter()
+            .find(|&address| free(mapped, address, address + LOW_BYTES + BELL_BYTES))?;
         Some(Layout { zones: vec![near, libraries, far], low })
     }
 
