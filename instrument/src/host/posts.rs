@@ -81,7 +81,8 @@ impl Host<'_> {
         }
     }
 
-    fn has_posted(&self, tid: i32) -> bool {
+    /// Whether the thread waits for the answer to a request.
+    pub(super) fn has_posted(&self, tid: i32) -> bool {
         let posted =
             |thread: &ProgramThread| Some(self.images.get(&thread.image)?.has_posted(thread.context));
         self.threads.get(&tid).and_then(posted).unwrap_or(false)

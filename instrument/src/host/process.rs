@@ -451,7 +451,8 @@ impl Host<'_> {
 
     fn spread_if_busy(&mut self) {
         let may_be = self.binding.hidden().is_some() && self.living.len() > BUSY_MAX;
-        if may_be && self.living.keys().filter(|&&pid| is_busy(pid)).count() > BUSY_MAX {
+        let is_busy = |pid: &&i32| is_busy(**pid) || self.has_posted(**pid);
+        if may_be && self.living.keys().filter(is_busy).count() > BUSY_MAX {
             self.spread();
         }
     }
