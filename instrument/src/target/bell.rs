@@ -13,10 +13,10 @@
 //! ```
 //!
 //! The host clears the bell before it looks, and the kernel lets it sleep only while the bell is 0
-//! (futex(2)), so no ring is lost. Each host of a process has a bell; the handler rings all of them,
-//! because the kernel may run it on any thread. One of the few files with `unsafe`; the handler
-//! uses atomics and makes one system call for each bell. **Leaves out** programs that use more
-//! hosts at a time than there are slots: the rest of the hosts wait by `waitpid`.
+//! (futex(2)), so no ring is lost. Each host of a process has a bell. The handler rings all of
+//! them, because the kernel may run it on any thread. One of the few files with `unsafe`; the
+//! handler uses atomics and makes one system call for each bell. **Leaves out** programs that use
+//! more hosts at a time than there are slots: the rest of the hosts wait by `waitpid`.
 
 use super::memory::Shared;
 use std::mem::zeroed;
