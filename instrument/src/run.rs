@@ -31,7 +31,8 @@ use std::time::Instant;
 /// that runs already, and `command` only says what that is.
 ///
 /// The program inherits the caller's descriptors. While it runs, Ctrl-C reaches it as natively, and
-/// the host only notes it. Cost: about 10 ms to start; see `results/` for the slowdown.
+/// the host only notes it. The calling process handles SIGCHLD until the run ends, and must not
+/// replace that action meanwhile. Cost: about 10 ms to start; see `results/` for the slowdown.
 ///
 /// # Errors
 /// If the program cannot be started or traced, or does something that the engine does not support;

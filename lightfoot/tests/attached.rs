@@ -203,7 +203,7 @@ impl Measuring {
         command.arg("--default-signal=INT").arg(env!("CARGO_BIN_EXE_lightfoot")).args(words);
         command.args(["--format", "json", "--pid", &program.pid(), "-o"]).arg(&report);
         let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        until(|| program.state().0.matches("memfd").count() == 5);
+        until(|| program.state().0.matches("memfd").count() == 6);
         Measuring { child, report }
     }
 

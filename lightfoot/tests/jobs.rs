@@ -113,3 +113,31 @@ fn refused_personality_leaves_addresses_random_and_says_so() {
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("warning: ") && said.contains("personality"), "{said}");
 }
+
+/// Forbids itself the system call by which threads wait for each other, then runs code that is new
+/// and a child.
+const FORBIDS: &str = "#include <linux/filter.h>\n#include <linux/seccomp.h>\n#include <stddef.h>\n#include <stdio.h>\n#include <sys/prctl.h>\n\
+    #include <sys/syscall.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
+    int main(int c,char**v){struct sock_filter f[]={BPF_STMT(BPF_LD|BPF_W|BPF_ABS,offsetof(struct seccomp_data,nr)),\n\
+    BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K,SYS_futex,0,1),BPF_STMT(BPF_RET|BPF_K,SECCOMP_RET_KILL),BPF_STMT(BPF_RET|BPF_K,SECCOMP_RET_ALLOW)};\n\
+    struct sock_fprog p={4,f};int w;if(prctl(PR_SET_NO_NEW_PRIVS,1,0,0,0)||(c>1?syscall(SYS_seccomp,SECCOMP_SET_MODE_FILTER,0,&p)\n\
+    :prctl(PR_SET_SECCOMP,SECCOMP_MODE_FILTER,&p)))return 99;\n\
+    if(!fork())_exit(execl(\"/bin/true\",\"true\",(char*)0));wait(&w);printf(\"%d %d\\n\",w,c);return 0;}";
+
+#[test]
+fn a_program_that_forbids_futex_runs_as_natively() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "forbids", &[], FORBIDS) else { return };
+    // By prctl, then by seccomp.
+    for arguments in [&[][..], &["x"]] {
+        let natively = Command::new(&program).args(arguments).output().unwrap();
+        if !natively.status.success() {
+            return eprintln!("skipped: system calls cannot be filtered here");
+        }
+        for options in [&["count", "--"][..], &["count", "--follow-children", "--"]] {
+            let ran = lightfoot().args(options).arg(&program).args(arguments).run();
+            ran.ends_with(0);
+            assert_eq!(ran.stdout, natively.stdout, "{options:?} {arguments:?}: {}", ran.said());
+        }
+    }
+}

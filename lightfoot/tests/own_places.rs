@@ -86,7 +86,14 @@ fn places(bench: &Bench) -> Option<(String, Vec<[String; 2]>)> {
     ran.ends_with(0);
     let lines = String::from_utf8(ran.stdout.clone()).unwrap();
     let place = |line: &str| line.split_once(' ').map(|(start, end)| [start, end].map(String::from));
-    let places: Vec<[String; 2]> = lines.lines().filter_map(place).collect();
+    // Mappings that follow each other are one place: the page before it is not the engine's.
+    let mut places: Vec<[String; 2]> = Vec::new();
+    for [start, end] in lines.lines().filter_map(place) {
+        match places.last_mut().filter(|last| last[1] == start) {
+            Some(last) => last[1] = end,
+            None => places.push([start, end]),
+        }
+    }
     assert!(places.len() >= 5, "{lines}");
     Some((program, places))
 }

@@ -89,8 +89,17 @@ pub(crate) struct Zone {
 /// Addresses of a zone's shared routines.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Routines {
-    /// Stops for the host, then jumps to the address that the host has stored.
+    /// Hands over to the host by [`Routines::trap`] or [`Routines::post`], as the host has chosen
+    /// for the thread.
     pub(crate) hand_over: u64,
+    /// Stops by a breakpoint, then jumps to the address that the host has stored.
+    pub(crate) trap: u64,
+    /// Posts the request and waits, then jumps to the address that the host has stored.
+    pub(crate) post: u64,
+    /// The end of [`Routines::post`].
+    pub(crate) post_end: u64,
+    /// Hands a full ring over by [`Routines::hand_over`].
+    pub(crate) full_ring: u64,
     /// Tries the slots of the lookup table behind the first one.
     pub(crate) probe: u64,
     /// Empties the data filter and returns through the context.
@@ -308,6 +317,11 @@ impl CodeCache {
         let fragment_index =
             self.fragments.partition_point(|fragment| fragment.first_block <= block).checked_sub(1)?;
         (self.find(self.fragments[fragment_index].pc) == Some(fragment_index)).then_some(fragment_index)
+    }
+
+    /// Whether `rip` lies in a routine that posts a request, where a thread may sleep.
+    pub(crate) fn posts(&self, rip: u64) -> bool {
+        self.zones.iter().any(|zone| rip >= zone.routines.post && rip < zone.routines.post_end)
     }
 
     /// Whether `rip` lies in generated code.

@@ -9,6 +9,7 @@ use super::{CodeCache, Routines, ROUTINE_BYTES};
 use crate::code::assembler::Assembler;
 use crate::code::buffer::Routine;
 use crate::code::fragment::EXIT_LOOKUP;
+use crate::code::hand_over;
 use crate::code::lookup;
 use crate::target::layout::context;
 use event::{Filter, SetFilter};
@@ -19,9 +20,14 @@ impl CodeCache {
         let mut code = Assembler::default();
         let base = self.zones[zone_index].cold_address();
         let mut routines = Routines { hand_over: base, ..Routines::default() };
-        // An `int3` stops for the host, which stores the next address in the context.
-        code.stop();
-        code.jump_context(context::CONTINUE);
+        hand_over::enter(&mut code);
+        routines.trap = base + code.len() as u64;
+        hand_over::trap(&mut code);
+        routines.post = base + code.len() as u64;
+        hand_over::post(&mut code, self.layout.bell());
+        routines.post_end = base + code.len() as u64;
+        routines.full_ring = routines.post_end;
+        hand_over::full_ring(&mut code);
         routines.probe = base + code.len() as u64;
         lookup::probe_routine(&mut code, self.layout.low, EXIT_LOOKUP);
         routines.clear_filter = base + code.len() as u64;

@@ -10,6 +10,7 @@
 //! (indirect branch lookup); the comparison is our own.
 
 use super::assembler::{reg, Address, Assembler};
+use super::hand_over;
 use super::state_map::slot;
 use crate::target::layout::{context, LOOKUP_BITS, LOOKUP_PROBES, LOOKUP_SHIFT};
 use assembler::{Gpr, Memory, Scale, Size};
@@ -90,12 +91,10 @@ pub(crate) fn probe_routine(code: &mut Assembler, table: u64, exit: u32) {
     leave(code, exit);
 }
 
-/// Emits a stop: it stores the exit number, executes `int3`, and jumps to the address that the host
-/// has stored in the context.
+/// Emits a hand-over to the host with this exit number; the thread goes on where the host says.
 pub(crate) fn leave(code: &mut Assembler, exit: u32) {
     code.store_imm32(context::EXIT, exit);
-    code.stop();
-    code.jump_context(context::CONTINUE);
+    hand_over::enter(code);
 }
 
 /// Emits `mov rcx, [address]` for jumps and calls through memory. An absolute address of 64 bits

@@ -10,6 +10,7 @@ pub(crate) mod counter;
 pub(crate) mod decode;
 pub(crate) mod event_request;
 pub(crate) mod fragment;
+pub(crate) mod hand_over;
 pub(crate) mod hash;
 pub(crate) mod lookup;
 pub(crate) mod opcode_name;

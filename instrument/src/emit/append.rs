@@ -18,7 +18,7 @@ use super::emitter::Emitter;
 use super::filter::{remember, tables};
 use crate::code::assembler::{reg, Assembler};
 use crate::code::buffer::{Label, RecordRoutine, Routine, Section};
-use crate::code::fragment::EXIT_RING;
+use crate::code::hand_over;
 use crate::code::state_map::{pick, slot, FLAGS_BIT};
 use crate::plan::group::Member;
 use crate::target::layout::context;
@@ -239,6 +239,5 @@ impl Emitter {
 
 /// Emits a stop that hands the full segment over; the code behind it runs next.
 pub(super) fn leave(code: &mut Assembler) {
-    code.store_imm32(context::EXIT, EXIT_RING);
-    code.stop();
+    hand_over::leave_full_ring(code);
 }

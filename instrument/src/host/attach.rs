@@ -44,7 +44,7 @@ impl Host<'_> {
         // A process whose host dies while it makes calls for it must not run on with the registers
         // of such a call. If the entry fails, the detach takes the options back.
         stopped.tids.iter().for_each(|&tid| ptrace::set_options(tid));
-        let image = Image::of_running(pid, number, self.stream, self.evidence.clone())?;
+        let image = Image::of_running(pid, number, self.parts())?;
         let actions = read_actions(pid, &image);
         // From here on nothing fails, so the threads belong to the host.
         let tids = std::mem::take(&mut stopped.tids);

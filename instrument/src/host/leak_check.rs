@@ -12,6 +12,7 @@
 //! `sanitizer_stoptheworld_linux_libcdep.cpp` of LLVM 11 to 19 and of GCC 10 to 14.
 
 use super::checkers::{HeldThread, UntracedClone};
+use super::posts::Next;
 use super::state::Host;
 use super::task::StepOutcome;
 use crate::target::memory;
@@ -137,16 +138,17 @@ impl Host<'_> {
         loop {
             // The host answers other tasks in the meantime, because the thread may wait for a child
             // that shares its memory.
-            match ptrace::wait(-1) {
-                Ok(Some((tid, Wait::Event(libc::PTRACE_EVENT_STOP, signal)))) if tid == other => {
+            match self.next() {
+                Next::Stopped(tid, Wait::Event(libc::PTRACE_EVENT_STOP, signal)) if tid == other => {
                     let held = HeldThread { checker, signal, is_reported: false };
                     self.leak_checks.held.insert(other, held);
                     break;
                 }
                 // The thread had stopped for another reason; the requested stop follows.
-                Ok(Some((tid, what))) => self.stopped(tid, what),
-                Ok(None) => {}
-                Err(()) => return -i64::from(libc::ESRCH),
+                Next::Stopped(tid, what) => self.stopped(tid, what),
+                Next::Posted(tid) => self.answer_post(tid),
+                Next::Interrupted => {}
+                Next::Nothing => return -i64::from(libc::ESRCH),
             }
             if !self.threads.contains_key(&other) {
                 return -i64::from(libc::ESRCH);
@@ -159,11 +161,12 @@ impl Host<'_> {
     /// Steps a stopped thread to the start of an instruction's translation.
     fn settle(&mut self, tid: i32) {
         let mask = signal_mask::block(tid);
+        self.answer_before_step(tid);
         for _ in 0..STEPS_MAX {
             let Some(registers) = ptrace::registers(tid) else { break };
-            // A thread in a system call already stands at the end of an instruction.
-            let in_call = registers.orig_rax as i64 >= 0;
             let cache = &self.image_mut(tid).translator.cache;
+            // A thread in a system call of the program already stands at the end of an instruction.
+            let in_call = registers.orig_rax as i64 >= 0 && !cache.posts(registers.rip);
             if in_call
                 || !cache.contains(registers.rip)
                 || cache.state_at(registers.rip).is_some_and(|(_, exact)| exact)

@@ -1,10 +1,10 @@
 //! The control plane: waits for the program's stops and answers them.
 //!
-//! There are two kinds of stops. Generated code stops at an `int3` after it has written an exit
-//! number into the thread's context: at an exit without code, at an indirect target that is not in
-//! the lookup table, at a full ring, before a special system call. The host writes its answer into
-//! shared memory and lets the thread go on; it need not touch registers. Signals, new tasks and
-//! execs are ptrace's own stops (`signal`, `process`).
+//! Generated code hands over to the host after it has written an exit number into the thread's
+//! context. At an exit without code, and at an indirect target that is not in the lookup table, the
+//! thread posts that number and sleeps until the host has written its answer into shared memory
+//! (`posts`), and so it does at a full ring. Before a special system call it stops by an `int3`.
+//! Signals, new tasks and execs are ptrace's own stops (`signal`, `process`).
 
 pub(crate) mod affinity;
 mod astray;
@@ -17,6 +17,7 @@ mod leak_check;
 mod marking;
 mod open_calls;
 mod own_places;
+mod posts;
 mod process;
 mod release;
 mod remainder;
@@ -43,6 +44,7 @@ use crate::target::layout::context;
 use crate::target::ptrace::{self, Wait};
 use crate::target::pulse::Pulse;
 use gathering::Gathering;
+use posts::Next;
 use remainder::Remainder;
 use ring::screen::Limits;
 use ring::{RingMessage, Segment, SegmentId};
@@ -78,11 +80,12 @@ impl Host<'_> {
         let _pulse = self.attachment.as_ref().and_then(|_| Pulse::start(ATTACHED_LOOK));
         let mut remainder = Remainder::default();
         loop {
-            // The next stop of any task of the run.
-            match ptrace::wait(-1) {
-                Ok(Some((tid, what))) => self.stopped(tid, what),
-                Ok(None) => {}
-                Err(()) => break,
+            // The next request or stop of any task of the run.
+            match self.next() {
+                Next::Posted(tid) => self.answer_post(tid),
+                Next::Stopped(tid, what) => self.stopped(tid, what),
+                Next::Interrupted => {}
+                Next::Nothing => break,
             }
             self.report_progress();
             debug_assert_eq!(self.inconsistency(), None);

@@ -65,12 +65,13 @@ impl Host<'_> {
     /// Registers a new process.
     pub(crate) fn born(&mut self, pid: i32, parent: Option<i32>) {
         let parent = parent.and_then(|pid| self.living.get(&pid));
-        let (reset, trap) = parent.map_or_else(Default::default, |living| (living.reset, living.trap));
+        let (reset, trap, filters_calls) =
+            parent.map_or_else(Default::default, |living| (living.reset, living.trap, living.filters_calls));
         let parent = parent.map(|living| living.index);
         let command = parent.map_or_else(Vec::new, |index| self.processes[index].command.clone());
         let index = self.processes.len();
         self.processes.push(Process { pid, parent, command, exit: None, images: Vec::new() });
-        self.living.insert(pid, ProcessState { index, caught: None, ignored: 0, reset, trap });
+        self.living.insert(pid, ProcessState { index, caught: None, ignored: 0, reset, filters_calls, trap });
     }
 
     /// Notes that a process ended.
@@ -187,8 +188,10 @@ impl Host<'_> {
     }
 
     /// Registers a new image with the host and with its process.
-    fn begins(&mut self, pid: i32, image: Image) {
+    fn begins(&mut self, pid: i32, mut image: Image) {
         let number = image.number;
+        let filters_calls = self.living.get(&pid).is_some_and(|living| living.filters_calls);
+        image.set_posting(!filters_calls && !self.shown.repeats() && !self.shown.takes_turns());
         image.watch(self.opens_now());
         self.show_machine(&image);
         if self.children.are_counted() {
@@ -367,7 +370,7 @@ impl Host<'_> {
                 image
             }
             (_, kept) => {
-                let mut image = Image::new(pid, number, self.stream, &place, self.evidence.clone())?;
+                let mut image = Image::new(pid, number, &place, self.parts())?;
                 image.translator.watch = watch;
                 image.translator.calls = self.calls;
                 image.translator.set_answered(self.answered());
@@ -448,7 +451,8 @@ impl Host<'_> {
 
     fn spread_if_busy(&mut self) {
         let may_be = self.binding.hidden().is_some() && self.living.len() > BUSY_MAX;
-        if may_be && self.living.keys().filter(|&&pid| is_busy(pid)).count() > BUSY_MAX {
+        let is_busy = |pid: &&i32| is_busy(**pid) || self.has_posted(**pid);
+        if may_be && self.living.keys().filter(is_busy).count() > BUSY_MAX {
             self.spread();
         }
     }

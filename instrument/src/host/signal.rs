@@ -158,6 +158,7 @@ impl Host<'_> {
         }
         let Some(signal) = self.next_held(tid) else { return ptrace::resume(tid, 0) };
         let mask = block(tid);
+        self.answer_before_step(tid);
         let stepped = self.step_answered(tid);
         unblock(tid, mask);
         match stepped {
@@ -248,6 +249,7 @@ impl Host<'_> {
             return Boundary::Lost;
         }
         let mask = block(tid);
+        self.answer_before_step(tid);
         let mut outcome = Boundary::Lost;
         for _ in 0..STEPS_MAX {
             match self.step_answered(tid) {
@@ -328,11 +330,12 @@ impl Host<'_> {
         true
     }
 
-    /// Makes one step in the code cache. If the step executed an `int3` of generated code, answers
-    /// that stop.
+    /// Makes one step in the code cache. If the step posted a request or executed an `int3` of
+    /// generated code, answers that.
     pub(crate) fn step_answered(&mut self, tid: i32) -> StepOutcome {
         let stepped = self.step(tid, 0);
         if let StepOutcome::Done = stepped {
+            self.answer_before_step(tid);
             let context = self.thread(tid).context;
             self.answer_in_step(tid, context);
         }

@@ -14,11 +14,12 @@ use super::task::{ProcessState, ProgramThread};
 use crate::call::CallRecords;
 use crate::error::{Error, ErrorKind};
 use crate::evidence::Evidence;
-use crate::image::{Image, RestingImages};
+use crate::image::{Image, RestingImages, RunParts};
 use crate::instrumentation::instrumenter::SharedInstrumenter;
 use crate::outcome::{self, Children, EngineStats, Exit, Process, Threads};
 use crate::probe::SharedProbes;
 use crate::store::kept::KeptIn;
+use crate::target::bell::Bell;
 use crate::target::interrupt::{Echo, Guard};
 use event::Stream;
 use std::collections::{HashMap, HashSet};
@@ -100,6 +101,10 @@ pub(crate) struct Host<'o> {
     /// Moves threads between one core and all, if the program has threads and is bound.
     pub(super) gathering: Option<Gathering>,
     pub(crate) binding: Binding,
+    /// The bell that wakes the host, if it has one.
+    pub(super) bell: Option<Bell>,
+    /// Threads that had posted requests when the host looked last.
+    pub(super) posted: Vec<i32>,
     pub(crate) echo: Echo,
     /// Whether some process has had an action for SIGTRAP.
     pub(crate) trap_actions: bool,
@@ -164,6 +169,8 @@ impl<'o> Host<'o> {
             stats: EngineStats::default(),
             gathering: None,
             binding,
+            bell: Bell::new(),
+            posted: Vec::new(),
             echo: Echo::default(),
             trap_actions: false,
             opens_left: OPENS_WATCHED,
@@ -216,6 +223,12 @@ impl<'o> Host<'o> {
         if catch_unwind(AssertUnwindSafe(|| consumer.report_progress())).is_err() {
             self.fail(Error::new(ErrorKind::System, OBSERVER_FAILED));
         }
+    }
+
+    /// What the images of the run have in common.
+    pub(super) fn parts(&self) -> RunParts {
+        let bell = self.bell.as_ref().map(Bell::memory);
+        RunParts { stream: self.stream, evidence: self.evidence.clone(), bell }
     }
 
     /// The image that thread `tid` runs in.

@@ -70,6 +70,7 @@ impl Host<'_> {
                     Some("it sets the base of the gs register, which lightfoot needs itself".into());
             }
             number::CLONE | number::CLONE3 => self.stays_traced(tid, registers),
+            number::PRCTL | number::SECCOMP => self.may_filter_calls(tid, &registers),
             number::PTRACE if self.children.are_counted() => return self.traces(tid, &registers),
             number::SET_AFFINITY => self.spread(),
             number::OPEN | number::OPENAT | number::OPENAT2 => {

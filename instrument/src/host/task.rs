@@ -34,6 +34,8 @@ pub(crate) struct ProcessState {
     pub(crate) ignored: u64,
     /// Signals whose handlers are reset by their first delivery (`SA_RESETHAND`).
     pub(crate) reset: u64,
+    /// Whether it or its maker has set a filter of system calls.
+    pub(crate) filters_calls: bool,
     /// The program's own action for SIGTRAP.
     pub(crate) trap: trap::TrapAction,
 }

@@ -4,9 +4,8 @@
 //! The calls are made in the name of a stopped thread, which may stand in an interrupted system
 //! call: its registers are restored exactly, so the kernel still repeats that call.
 
-use super::{Image, MappingOrigin};
+use super::{Image, MappingOrigin, RunParts};
 use crate::error::{Error, ErrorKind};
-use crate::evidence::Evidence;
 use crate::target::auxiliary::{system_call_in, Auxiliary};
 use crate::target::inject::Injector;
 use crate::target::layout::Layout;
@@ -15,7 +14,6 @@ use crate::target::modules::Maps;
 use crate::target::restartable::Area;
 use crate::target::running;
 use crate::target::{ptrace, signal_mask};
-use event::Stream;
 
 impl Image {
     /// Prepares the image of process `pid`, each thread of which is stopped, and maps the engine's
@@ -23,12 +21,7 @@ impl Image {
     ///
     /// # Errors
     /// If that is impossible; nothing is mapped then.
-    pub(crate) fn of_running(
-        pid: i32,
-        number: u32,
-        stream: Stream,
-        evidence: Evidence,
-    ) -> Result<Image, Error> {
+    pub(crate) fn of_running(pid: i32, number: u32, run: RunParts) -> Result<Image, Error> {
         let vector = Auxiliary::of(pid);
         let ranges = mappings::ranges(pid);
         let free = |own: std::ops::Range<u64>| {
@@ -43,7 +36,7 @@ impl Image {
         let gadget = system_call_in(pid, vector.vdso()).ok_or_else(|| {
             Error::system("cannot read the program's vdso (the system refuses process_vm_readv)")
         })?;
-        let image = Image::empty(Maps::new(pid), number, stream, (layout, gadget), evidence)?;
+        let image = Image::empty(Maps::new(pid), number, (layout, gadget), run)?;
         let stack = ptrace::registers(pid).map_or(0, |registers| registers.rsp);
         let scratch = running::scratch(pid, stack).ok_or_else(|| {
             let why =

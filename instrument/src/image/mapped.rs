@@ -3,6 +3,7 @@
 //! ```text
 //!   code file (only the host writes it)   ──▶ code zones, lookup and other tables    read, execute
 //!   data file (the target writes it too)  ──▶ contexts: counters, filters, rings     read, write
+//!   bell file (all images of the run)     ──▶ the run's bell                         read, write
 //! ```
 //!
 //! **Leaves out** the addresses, which `target::layout` plans, and the files (`target::memory`).
@@ -11,7 +12,7 @@ use super::{Image, MappingOrigin};
 use crate::error::Error;
 use crate::target::handover::SCRATCH_BYTES;
 use crate::target::inject::{Injector, WantedMapping};
-use crate::target::layout::{context, CONTEXTS, CONTEXTS_MAX, LOW_BYTES};
+use crate::target::layout::{context, BELL_BYTES, CONTEXTS, CONTEXTS_MAX, LOW_BYTES};
 use crate::target::signal_mask;
 
 impl Image {
@@ -44,14 +45,18 @@ impl Image {
         at: u64,
     ) -> Result<(), Error> {
         let layout = &self.translator.cache.layout;
-        let fds = injector.hand_over(&self.shared.files(), at)?;
-        let [code, data] = fds[..] else { unreachable!("an image has memory of both kinds") };
+        // A fork has inherited the run's bell.
+        let bell = self.bell.as_ref().filter(|_| origin == MappingOrigin::Free);
+        let bells = bell.map_or_else(Vec::new, |bell| bell.files());
+        let fds = injector.hand_over(&[self.shared.files(), bells].concat(), at)?;
+        let [code, data, ref bell @ ..] = fds[..] else { unreachable!("an image has memory of both kinds") };
         let (read, write, run) = (libc::PROT_READ, libc::PROT_WRITE, libc::PROT_EXEC);
         let mut parts: Vec<(u64, u64, i32, u64, u64)> = Vec::new();
         for (zone_index, place) in layout.zones.iter().enumerate() {
             parts.push((place.address, place.bytes(), read | run, code, layout.zone_offset(zone_index)));
         }
-        parts.push((layout.low, (LOW_BYTES + 0xfff) & !0xfff, read, code, layout.low_offset()));
+        parts.push((layout.low, LOW_BYTES, read, code, layout.low_offset()));
+        parts.extend(bell.iter().map(|&fd| (layout.bell(), BELL_BYTES, read | write, fd, 0)));
         let contexts = context::BYTES * CONTEXTS_MAX as u64;
         parts.push((CONTEXTS, contexts, read | write, data, 0));
         let place = match origin {

@@ -11,6 +11,7 @@ mod counted;
 mod mapped;
 pub(crate) mod number;
 mod plausible;
+mod posts;
 mod resident_pages;
 mod resting;
 mod section;
@@ -20,6 +21,7 @@ pub(crate) use section::Keeps;
 
 pub(crate) use boundary::StopPlace;
 pub(crate) use counted::ProfileTables;
+pub(crate) use posts::Answer;
 
 use crate::cache::CodeCache;
 use crate::code::counter::tick_address;
@@ -155,20 +157,27 @@ pub(crate) struct Image {
     /// What threads count between marks.
     sections: Sections,
     evidence: Evidence,
+    /// The memory of the run's bell, if the run has one.
+    bell: Option<Arc<Shared>>,
+    /// Whether the image's threads post their requests; otherwise they stop by breakpoints.
+    posts: bool,
+}
+
+/// What the images of a run have in common.
+#[derive(Clone)]
+pub(crate) struct RunParts {
+    pub(crate) stream: Stream,
+    pub(crate) evidence: Evidence,
+    /// The memory of the run's bell, if the run has one.
+    pub(crate) bell: Option<Arc<Shared>>,
 }
 
 impl Image {
     /// Prepares the image that process `pid` has just executed, and maps the engine's memory into
     /// it.
-    pub(crate) fn new(
-        pid: i32,
-        number: u32,
-        stream: Stream,
-        place: &Place,
-        evidence: Evidence,
-    ) -> Result<Image, Error> {
+    pub(crate) fn new(pid: i32, number: u32, place: &Place, run: RunParts) -> Result<Image, Error> {
         let at = (place.layout.clone(), place.gadget);
-        let image = Image::empty(Maps::new(pid), number, stream, at, evidence)?;
+        let image = Image::empty(Maps::new(pid), number, at, run)?;
         image.map_at_start(pid, place)?;
         Ok(image)
     }
@@ -183,7 +192,8 @@ impl Image {
     pub(crate) fn fork(&self, pid: i32, number: u32, context: usize) -> Result<Image, Error> {
         let place = (self.translator.cache.layout.clone(), self.gadget);
         let (stream, evidence) = (self.translator.stream, self.evidence.clone());
-        let mut image = Image::empty(self.maps.of_child(pid), number, stream, place, evidence)?;
+        let run = RunParts { stream, evidence, bell: self.bell.clone() };
+        let mut image = Image::empty(self.maps.of_child(pid), number, place, run)?;
         image.translator.cautious_fragments = CAUTIOUS_FRAGMENTS;
         image.translator.watch = self.translator.watch.clone();
         image.translator.set_answered(self.translator.answered());
@@ -196,10 +206,10 @@ impl Image {
     fn empty(
         maps: Maps,
         number: u32,
-        stream: Stream,
         (layout, gadget): (Layout, u64),
-        evidence: Evidence,
+        run: RunParts,
     ) -> Result<Image, Error> {
+        let RunParts { stream, evidence, bell } = run;
         let (split, bytes) = (layout.contexts_offset() as usize, layout.file_bytes() as usize);
         // One file holds code and is sealed; the other one holds what threads write.
         let shared = Arc::new(Shared::with_code(split, bytes)?);
@@ -232,6 +242,8 @@ impl Image {
             targets_told: 0,
             sections: Sections::default(),
             evidence,
+            bell,
+            posts: false,
         };
         image.mark_new();
         Ok(image)
@@ -308,6 +320,7 @@ impl Image {
         self.used = self.used.max(context + 1);
         self.threads += 1;
         self.write32(context, context::EXIT, 0);
+        self.begin_posts(context);
         self.write64(context, context::FS_BASE, fs_base);
         (0..3).for_each(|index| self.write64(context, tick_address(index), 0));
         let address = CONTEXTS + context as u64 * context::BYTES;

@@ -43,6 +43,7 @@ pub(crate) const SCHED_GETPARAM: u64 = libc::SYS_sched_getparam as u64;
 pub(crate) const SCHED_SETSCHEDULER: u64 = libc::SYS_sched_setscheduler as u64;
 pub(crate) const SCHED_GETSCHEDULER: u64 = libc::SYS_sched_getscheduler as u64;
 pub(crate) const SCHED_GET_INTERVAL: u64 = libc::SYS_sched_rr_get_interval as u64;
+pub(crate) const PRCTL: u64 = libc::SYS_prctl as u64;
 pub(crate) const ARCH_PRCTL: u64 = libc::SYS_arch_prctl as u64;
 pub(crate) const GETTID: u64 = libc::SYS_gettid as u64;
 pub(crate) const TKILL: u64 = libc::SYS_tkill as u64;
@@ -66,6 +67,7 @@ pub(crate) const PRLIMIT: u64 = libc::SYS_prlimit64 as u64;
 pub(crate) const GETCPU: u64 = libc::SYS_getcpu as u64;
 pub(crate) const SCHED_SETATTR: u64 = libc::SYS_sched_setattr as u64;
 pub(crate) const SCHED_GETATTR: u64 = libc::SYS_sched_getattr as u64;
+pub(crate) const SECCOMP: u64 = libc::SYS_seccomp as u64;
 pub(crate) const GETRANDOM: u64 = libc::SYS_getrandom as u64;
 pub(crate) const PKEY_MPROTECT: u64 = libc::SYS_pkey_mprotect as u64;
 pub(crate) const RSEQ: u64 = libc::SYS_rseq as u64;
@@ -74,7 +76,7 @@ pub(crate) const CLONE3: u64 = libc::SYS_clone3 as u64;
 pub(crate) const OPENAT2: u64 = libc::SYS_openat2 as u64;
 pub(crate) const EPOLL_PWAIT2: u64 = libc::SYS_epoll_pwait2 as u64;
 
-pub(crate) const ALL: [u64; 14] = [
+pub(crate) const ALL: [u64; 16] = [
     MMAP,
     MPROTECT,
     PKEY_MPROTECT,
@@ -89,6 +91,8 @@ pub(crate) const ALL: [u64; 14] = [
     GET_AFFINITY,
     RSEQ,
     CLONE3,
+    PRCTL,
+    SECCOMP,
 ];
 /// Calls that stop if children are counted, because the host already traces the children.
 pub(crate) const OF_TRACERS: [u64; 1] = [PTRACE];

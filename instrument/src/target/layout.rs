@@ -81,6 +81,20 @@ pub(crate) mod context {
     pub(crate) const FETCH_SAVED: u32 = 0x210;
     /// The thread's running sums of instructions, loads and stores, if calls are recorded.
     pub(crate) const TICKS: u32 = 0x280;
+    /// Address of the routine by which the thread hands over to the host.
+    pub(crate) const HAND_OVER: u32 = 0x2a0;
+    /// Whether the thread's request, the number of its exit, waits for an answer; 4 bytes.
+    pub(crate) const POSTED: u32 = 0x2a8;
+    /// Whether the thread may sleep until its request is answered; 4 bytes.
+    pub(crate) const ASLEEP: u32 = 0x2ac;
+    /// Address of the word [`POSTED`].
+    pub(crate) const POSTED_ADDRESS: u32 = 0x2b0;
+    /// rcx of the program while the code for a full ring begins.
+    pub(crate) const RING_SAVED: u32 = 0x2b8;
+    /// Address of the routine that hands a full ring over.
+    pub(crate) const LEAVE_RING: u32 = 0x2f8;
+    /// Registers of the program while a request waits.
+    pub(crate) const HAND_OVER_SAVED: u32 = 0x2c0;
     /// Data page filter, 8 bytes a set.
     pub(crate) const DATA_PAGES: u32 = 0x400;
     /// Instruction page filter, 4 bytes a set.
@@ -203,6 +217,9 @@ const SYSTEM_CALL_BYTES: u64 = 64 << 10;
 pub(crate) const SITES_MAX: usize = 0xff_fff0;
 /// Bytes of the low tables.
 pub(crate) const LOW_BYTES: u64 = LOOKUP_BYTES + SYSTEM_CALL_BYTES;
+const _: () = assert!(LOW_BYTES.is_multiple_of(4096));
+/// Bytes of the page of the run's bell, directly behind the low tables.
+pub(crate) const BELL_BYTES: u64 = 4096;
 
 /// The place of a zone of the code cache. The target maps it from the shared file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,7 +268,9 @@ impl Layout {
         let libraries = Layout::under_stack(mapped)?;
         let far = ZonePlace { address: FAR_ZONE, hot_bytes: 1024 * MB, cold_bytes: 512 * MB };
         let candidates = [0x6000_0000u64, 0x5000_0000, 0x3000_0000, 0x2000_0000, 0x1000_0000];
-        let low = candidates.into_iter().find(|&address| free(mapped, address, address + LOW_BYTES))?;
+        let low = candidates
+            .into_iter()
+            .find(|&address| free(mapped, address, address + LOW_BYTES + BELL_BYTES))?;
         Some(Layout { zones: vec![near, libraries, far], low })
     }
 
@@ -295,7 +314,7 @@ impl Layout {
     /// The address ranges of all memory of the engine in the target.
     pub(crate) fn own(&self) -> impl Iterator<Item = std::ops::Range<u64>> + '_ {
         let zones = self.zones.iter().map(|zone| zone.address..zone.address + zone.bytes());
-        let low = self.low..(self.low + LOW_BYTES).next_multiple_of(4096);
+        let low = self.low..self.bell() + BELL_BYTES;
         zones.chain([low, CONTEXTS..CONTEXTS + context::BYTES * CONTEXTS_MAX as u64])
     }
 
@@ -308,7 +327,7 @@ impl Layout {
     pub(crate) fn holds(&self, address: u64) -> bool {
         let zones = self.zones.iter().map(|zone| (zone.address, zone.bytes()));
         let contexts = (CONTEXTS, context::BYTES * CONTEXTS_MAX as u64);
-        let mut all = zones.chain([(self.low, LOW_BYTES), contexts]);
+        let mut all = zones.chain([(self.low, LOW_BYTES + BELL_BYTES), contexts]);
         all.any(|(start, bytes)| address.wrapping_sub(start) < bytes)
     }
 
@@ -325,6 +344,11 @@ impl Layout {
     /// Offset of the contexts in the shared files, one behind the other.
     pub(crate) fn contexts_offset(&self) -> u64 {
         (self.low_offset() + LOW_BYTES + HUGE - 1) & !(HUGE - 1)
+    }
+
+    /// Address of the run's bell, which the host shares with all images.
+    pub(crate) fn bell(&self) -> u64 {
+        self.low + LOW_BYTES
     }
 
     /// Address of the table with one byte per system call.
@@ -356,7 +380,7 @@ mod tests {
             assert!(free(&taken, zone.address, zone.address + zone.bytes()), "{zone:x?} overlaps");
             taken.push(range(zone.address, zone.address + zone.bytes()));
         }
-        assert!(free(&taken, layout.low, layout.low + LOW_BYTES));
+        assert!(free(&taken, layout.low, layout.bell() + BELL_BYTES));
         for own in layout.own() {
             let left_free = LEFT_FREE.iter().any(|free| own.start >= free.0 && own.end <= free.1);
             assert!(left_free, "{own:x?} is some sanitizer's");

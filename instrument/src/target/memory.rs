@@ -154,6 +154,25 @@ impl Shared {
         self.half(offset).compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
+    /// Replaces a word of 32 bits; returns what it was.
+    pub(crate) fn swap32(&self, offset: usize, to: u32) -> u32 {
+        self.half(offset).swap(to, Ordering::SeqCst)
+    }
+
+    /// The address of a word of 32 bits in this process, for a handler of signals.
+    pub(crate) fn half_at(&self, offset: usize) -> *mut AtomicU32 {
+        std::ptr::from_ref(self.half(offset)).cast_mut()
+    }
+
+    /// Sleeps until a waker wakes the waiters of the word, or the word is no longer `value`.
+    /// Returns whether a signal has interrupted the sleep.
+    pub(crate) fn futex_sleep(&self, offset: usize, value: u32) -> bool {
+        let (word, no_time) = (std::ptr::from_ref(self.half(offset)), std::ptr::null::<libc::timespec>());
+        // SAFETY: the word is a live aligned word of the mapping, and the kernel only reads it.
+        let ended = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, value, no_time) };
+        ended != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR)
+    }
+
     /// Sleeps until a waker wakes the waiters of the word, the word is no longer `value`, or the
     /// time is up.
     pub(crate) fn futex_wait(&self, offset: usize, value: u32, longest: std::time::Duration) {

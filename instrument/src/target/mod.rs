@@ -5,6 +5,7 @@
 
 pub(crate) mod attach;
 pub(crate) mod auxiliary;
+pub(crate) mod bell;
 pub(crate) mod credentials;
 pub(crate) mod executable;
 pub(crate) mod handover;

@@ -201,9 +201,16 @@ pub(crate) fn event_message(tid: i32) -> u64 {
 /// Waits for an event of `tid` (-1: of any tracee of this thread). `None` if a signal interrupted
 /// the wait, `Err` if no tracee is left.
 pub(crate) fn wait(tid: i32) -> Result<Option<(i32, Wait)>, ()> {
+    wait_with(tid, 0)
+}
+
+fn wait_with(tid: i32, flags: i32) -> Result<Option<(i32, Wait)>, ()> {
     let mut status = 0;
     // SAFETY: `status` is a live integer.
-    let got = unsafe { libc::waitpid(tid, &mut status, libc::__WALL | libc::__WNOTHREAD) };
+    let got = unsafe { libc::waitpid(tid, &mut status, libc::__WALL | libc::__WNOTHREAD | flags) };
+    if got == 0 {
+        return Ok(None);
+    }
     if got < 0 {
         let interrupted = std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR);
         return if interrupted { Ok(None) } else { Err(()) };
@@ -218,6 +225,12 @@ pub(crate) fn wait(tid: i32) -> Result<Option<(i32, Wait)>, ()> {
         Wait::Signal(libc::WSTOPSIG(status))
     };
     Ok(Some((got, what)))
+}
+
+/// An event of any tracee of this thread that has one. `None` if there is none now, `Err` if no
+/// tracee is left.
+pub(crate) fn poll() -> Result<Option<(i32, Wait)>, ()> {
+    wait_with(-1, libc::WNOHANG)
 }
 
 /// Waits for an event of `tid`, and continues after interruptions; `None` if no tracee is left.

@@ -171,20 +171,30 @@ impl Translator {
             if done == if cautious { AHEAD_CAUTIOUS_MAX } else { self.translate_ahead().ahead } {
                 break;
             }
-            if self.cache.find(target).is_some() || !matches!(modules.at(target), Some((Trust::Text, _))) {
+            if let Some(fragment_index) = self.cache.find(target) {
+                self.publish_ahead(target, role, fragment_index);
+                continue;
+            }
+            if !matches!(modules.at(target), Some((Trust::Text, _))) {
                 continue;
             }
             done += 1;
             let mut more = Ahead::default();
             if let Some(fragment_index) = self.translate(target, modules, &mut more) {
                 queue.extend(more.targets);
-                let publishes = self.cache.published < PUBLISHED_AHEAD_MAX && !self.watch.has(target);
-                if role == Role::Return && publishes {
-                    self.cache.publish(target, fragment_index);
-                }
+                self.publish_ahead(target, role, fragment_index);
             }
         }
         Some(result)
+    }
+
+    /// Enters a return address that was found ahead into the lookup table, if the policy allows it
+    /// and the table does not have it.
+    fn publish_ahead(&mut self, target: u64, role: Role, fragment_index: usize) {
+        let is_wanted = role == Role::Return && self.cache.fragments[fragment_index].entry.is_none();
+        if is_wanted && self.cache.published < PUBLISHED_AHEAD_MAX && !self.watch.has(target) {
+            self.cache.publish(target, fragment_index);
+        }
     }
 
     /// Whether another run or process may use these translations: they lack nothing that this one

@@ -21,8 +21,8 @@ pub(super) const SPARING: TranslateAhead = TranslateAhead { blocks: 5, ahead: 1 
 pub(super) const AHEAD_CAUTIOUS_MAX: usize = 1;
 /// While the lookup table holds fewer targets than this, return addresses enter it before they are
 /// used, so that the first return does not stop. Later only used ones enter it, because a full
-/// table costs every lookup more than a stop costs once.
-pub(super) const PUBLISHED_AHEAD_MAX: usize = 16 << 10;
+/// table costs every lookup more than a stop costs once. This is a quarter of the table's slots.
+pub(super) const PUBLISHED_AHEAD_MAX: usize = 64 << 10;
 
 /// Where a superblock ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

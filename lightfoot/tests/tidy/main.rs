@@ -68,6 +68,7 @@ const UNSAFE_FILES: &[&str] = &[
     "bench/src/request.rs",
     "instrument/src/host/affinity.rs",
     "instrument/src/host/ring/wide.rs",
+    "instrument/src/target/bell.rs",
     "instrument/src/target/handover.rs",
     "instrument/src/target/inherited.rs",
     "instrument/src/target/interrupt.rs",

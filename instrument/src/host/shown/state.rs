@@ -45,12 +45,12 @@ impl Shown {
     }
 
     /// Whether the run is to repeat exactly.
-    pub(super) fn repeats(&self) -> bool {
+    pub(crate) fn repeats(&self) -> bool {
         self.machine.repeats == Repeats::Exactly
     }
 
     /// Whether the threads of the first process run one at a time.
-    pub(super) fn takes_turns(&self) -> bool {
+    pub(crate) fn takes_turns(&self) -> bool {
         self.machine.threads != ThreadOrder::AsNatively
     }
 
