@@ -53,7 +53,7 @@ use crate::code::address_map::AddressMap;
 use crate::code::assembler::Assembler;
 use crate::code::counter::Weights;
 use crate::code::fragment::{CodeExit, Fragment, Incoming};
-use crate::code::lookup::Hash;
+use crate::code::lookup::{Hash, TableSize};
 use crate::code::state_map::StateMapEntry;
 use crate::target::layout::Layout;
 use crate::target::memory::{Shared, HUGE_BYTES};
@@ -158,6 +158,8 @@ pub(crate) struct CodeCache {
     /// recorded.
     pub(crate) weights: Vec<Weights>,
     pub(crate) hash: Hash,
+    /// The size of the lookup table. The masks of the contexts follow.
+    pub(crate) table_size: TableSize,
     huge_pages: HugePages,
     /// Targets entered into the lookup table so far.
     pub(crate) published: usize,
@@ -194,6 +196,7 @@ impl CodeCache {
             scratch: Assembler::default(),
             weights: Vec::new(),
             hash: Hash::of_host(),
+            table_size: TableSize::First,
             huge_pages: HugePages::new(),
             published: 0,
             parallel: false,

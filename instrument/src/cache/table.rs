@@ -5,9 +5,10 @@
 use super::link::JumpForm;
 use super::CodeCache;
 use crate::code::assembler::Assembler;
-use crate::code::lookup;
-use crate::target::layout::{context, LOOKUP_BITS, LOOKUP_PROBES};
+use crate::code::lookup::{self, Hash, TableSize};
+use crate::target::layout::{context, LOOKUP_PROBES, LOOKUP_SLOTS_MAX};
 use crate::target::memory::HUGE_BYTES;
+use std::ops::Range;
 
 /// When the lookup table gets this target, it is moved onto huge pages, and with it the often used
 /// parts of the first thread's context.
@@ -39,32 +40,19 @@ impl CodeCache {
     }
 
     /// Enters `pc` into the lookup table, in the first of its slots that is free or already holds
-    /// `pc`.
+    /// `pc`. If there is none, the table grows, once.
     pub(crate) fn publish(&mut self, pc: u64, fragment_index: usize) {
         self.published += 1;
         if self.published == HUGE_TARGETS {
-            // Lookups of a full table touch all of its pages.
-            for part in 0..(16usize << LOOKUP_BITS) / HUGE_BYTES {
-                let at = self.layout.low_offset() as usize + part * HUGE_BYTES;
-                self.huge_pages.request(&self.shared, at);
-            }
+            self.request_huge_pages(0..self.table_size.slots());
             for at in context::OFTEN_USED {
                 let at = self.layout.contexts_offset() as usize + at as usize;
                 self.huge_pages.request(&self.shared, at);
             }
         }
-        // Code first, tag second: a thread that finds the tag finds the code.
         let entry = self.entry(fragment_index);
-        let base = self.layout.low_offset() as usize;
-        let first = self.hash.slot(pc);
-        for probe in 0..u64::from(LOOKUP_PROBES) {
-            let at = base + (first + probe) as usize * 16;
-            let tag = self.shared.read64(at);
-            if tag == pc.wrapping_neg() || tag == 0 {
-                self.shared.write64(at + 8, entry);
-                self.shared.write64(at, pc.wrapping_neg());
-                return;
-            }
+        if self.enter(pc, entry) || self.grow_table() && self.enter(pc, entry) {
+            return;
         }
         // All slots are taken, so the new target replaces the one in the last slot. But in a
         // program with threads, another thread may have read that slot's tag and not yet its code,
@@ -72,17 +60,62 @@ impl CodeCache {
         if self.parallel {
             return;
         }
-        let at = base + (first + u64::from(LOOKUP_PROBES) - 1) as usize * 16;
+        let at = self.slot_offset(pc, LOOKUP_PROBES - 1);
         self.shared.write64(at, 0);
         self.shared.write64(at + 8, entry);
         self.shared.write64(at, pc.wrapping_neg());
+    }
+
+    /// Writes a target and its entry into the first slot that is free or already holds the target;
+    /// returns whether there is one.
+    fn enter(&mut self, pc: u64, entry: u64) -> bool {
+        for probe in 0..LOOKUP_PROBES {
+            let at = self.slot_offset(pc, probe);
+            let tag = self.shared.read64(at);
+            if tag == pc.wrapping_neg() || tag == 0 {
+                // Code first, tag second: a thread that finds the tag finds the code.
+                self.shared.write64(at + 8, entry);
+                self.shared.write64(at, pc.wrapping_neg());
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Makes the table larger; returns whether it could. Large programs have more
+    /// targets than the first size has slots, and in a program with threads a target without a
+    /// slot would ask the host for ever. Slots that are taken stay as they are.
+    fn grow_table(&mut self) -> bool {
+        if self.hash != Hash::Extract || self.table_size == TableSize::Grown {
+            return false;
+        }
+        self.table_size = TableSize::Grown;
+        if self.published >= HUGE_TARGETS {
+            // Most targets of large programs lie in the upper half.
+            self.request_huge_pages(LOOKUP_SLOTS_MAX / 2..LOOKUP_SLOTS_MAX);
+        }
+        true
+    }
+
+    /// Moves slots onto huge pages, because lookups of a full table touch all of its pages.
+    fn request_huge_pages(&mut self, slots: Range<u64>) {
+        let base = self.layout.low_offset() as usize;
+        for at in (16 * slots.start as usize..16 * slots.end as usize).step_by(HUGE_BYTES) {
+            self.huge_pages.request(&self.shared, base + at);
+        }
+    }
+
+    /// Where a slot of a target stands in the shared file: the one after `probe` others.
+    fn slot_offset(&self, pc: u64, probe: u32) -> usize {
+        let slot = self.hash.slot(pc, self.table_size) + u64::from(probe);
+        self.layout.low_offset() as usize + 16 * slot as usize
     }
 
     /// Removes all fragments of the map from the lookup table. A full table is cleared, which takes
     /// less time than looking for its targets one by one.
     pub(super) fn empty_table(&mut self) {
         if self.published >= HUGE_TARGETS {
-            let slots = (1usize << LOOKUP_BITS) + LOOKUP_PROBES as usize;
+            let slots = self.table_size.slots() as usize + LOOKUP_PROBES as usize;
             return self.shared.write(self.layout.low_offset() as usize, &vec![0u8; 16 * slots]);
         }
         let published = |fragment_index: &u32| self.fragments[*fragment_index as usize].entry.is_some();
@@ -104,11 +137,14 @@ impl CodeCache {
     }
 
     fn replace_tag(&mut self, pc: u64, tag: u64) {
+        // A target may stand where the table had it before it grew.
         let base = self.layout.low_offset() as usize;
-        for probe in 0..u64::from(LOOKUP_PROBES) {
-            let at = base + (self.hash.slot(pc) + probe) as usize * 16;
-            if self.shared.read64(at) == pc.wrapping_neg() {
-                self.shared.write64(at, tag);
+        for size in [TableSize::First, self.table_size] {
+            for probe in 0..u64::from(LOOKUP_PROBES) {
+                let at = base + 16 * (self.hash.slot(pc, size) + probe) as usize;
+                if self.shared.read64(at) == pc.wrapping_neg() {
+                    self.shared.write64(at, tag);
+                }
             }
         }
     }

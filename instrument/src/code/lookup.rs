@@ -6,13 +6,16 @@
 //! address of the target's code. `lea` adds target and tag, and `jrcxz` tests the sum for 0:
 //! neither changes flags. rax, rcx and rdx are used; their program values wait in the context until
 //! the entry of the target fragment loads them. `pext` picks the slot in one instruction (BMI2);
-//! without it the slot is given by the low sixteen bits of the target. Source: Bruening 2004
+//! without it the slot is given by the low sixteen bits of the target. The table grows when a
+//! target finds no slot ([`TableSize`]): the mask in each thread's context changes. Slots that were
+//! taken stay as they are, because a thread may be reading them; their targets are entered once
+//! more when they are looked up next. Source: Bruening 2004
 //! (indirect branch lookup); the comparison is our own.
 
 use super::assembler::{reg, Address, Assembler};
 use super::hand_over;
 use super::state_map::slot;
-use crate::target::layout::{context, LOOKUP_BITS, LOOKUP_PROBES, LOOKUP_SHIFT};
+use crate::target::layout::{context, LOOKUP_PROBES, LOOKUP_SLOTS_MAX};
 use assembler::{Gpr, Memory, Scale, Size};
 
 /// How generated code computes a target's slot.
@@ -34,11 +37,64 @@ impl Hash {
         }
     }
 
-    /// The slot number of `target`, as generated code computes it.
-    pub(crate) fn slot(self, target: u64) -> u64 {
+    /// The slot number of `target`, as generated code computes it in a table of this size.
+    pub(crate) fn slot(self, target: u64, size: TableSize) -> u64 {
         match self {
-            Hash::Extract => (target >> LOOKUP_SHIFT) & ((1 << LOOKUP_BITS) - 1),
+            Hash::Extract => size.slot(target),
             Hash::LowBits => target & 0xffff,
+        }
+    }
+}
+
+/// The low bits of a target that do not select its slot. Targets are seldom nearer to each other,
+/// and so the used slots lie in fewer cache lines.
+const SHIFT: u32 = 2;
+/// A bit that is set in addresses of position-independent executables and of libraries, and clear
+/// in most others.
+const HIGH_BIT: u32 = 46;
+
+/// How many slots the lookup table uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TableSize {
+    /// 2^18: enough for most programs.
+    First,
+    /// 2^20, and as many again for addresses whose bit 46 is set. So most targets leave the slots
+    /// of the first size, which old entries fill.
+    Grown,
+}
+
+impl TableSize {
+    /// The bits of a target, above the shift, that count slots.
+    fn bits(self) -> u32 {
+        match self {
+            TableSize::First => 18,
+            TableSize::Grown => 20,
+        }
+    }
+
+    /// The number of slots.
+    pub(crate) fn slots(self) -> u64 {
+        match self {
+            TableSize::First => 1 << self.bits(),
+            TableSize::Grown => LOOKUP_SLOTS_MAX,
+        }
+    }
+
+    /// The bits of a target that `pext` puts together to the slot's number.
+    pub(crate) fn mask(self) -> u64 {
+        let low = ((1 << self.bits()) - 1) << SHIFT;
+        match self {
+            TableSize::First => low,
+            TableSize::Grown => low | 1 << HIGH_BIT,
+        }
+    }
+
+    /// What `pext` makes of `target` with the mask.
+    fn slot(self, target: u64) -> u64 {
+        let low = (target >> SHIFT) & ((1 << self.bits()) - 1);
+        match self {
+            TableSize::First => low,
+            TableSize::Grown => low | (target >> HIGH_BIT & 1) << self.bits(),
         }
     }
 }

@@ -253,6 +253,7 @@ impl Host<'_> {
         if indirect {
             image.translator.cache.publish(target, fragment_index);
         }
+        image.follow_lookup_table();
         self.stats.translating += started.elapsed();
         image.translator.cache.fragments[fragment_index].body
     }

@@ -26,6 +26,7 @@ pub(crate) use posts::Answer;
 use crate::cache::CodeCache;
 use crate::code::counter::tick_address;
 use crate::code::decode::CodeReader;
+use crate::code::lookup::TableSize;
 use crate::code::resident_pages::ResidentPages;
 use crate::error::Error;
 use crate::evidence::{Evidence, Forgery};
@@ -34,9 +35,7 @@ use crate::plan::instruction_cache::InlineICache;
 use crate::plan::instruction_cache::COUNTED_EVERY;
 use crate::store::kept::KeptTranslations;
 use crate::target::auxiliary::{system_call_in, Auxiliary};
-use crate::target::layout::{
-    context, segment_start, Layout, CONTEXTS, CONTEXTS_MAX, LOOKUP_BITS, LOOKUP_SHIFT,
-};
+use crate::target::layout::{context, segment_start, Layout, CONTEXTS, CONTEXTS_MAX};
 use crate::target::mappings;
 use crate::target::memory::Shared;
 use crate::target::modules::Maps;
@@ -120,6 +119,8 @@ pub(crate) struct Image {
     free: Vec<usize>,
     /// The number of contexts that threads have ever had.
     used: usize,
+    /// The size of the lookup table for which the masks of the contexts are made.
+    table_size: TableSize,
     /// The number of threads that run in the image.
     pub(crate) threads: usize,
     /// Executions of each block that no counter has counted, because the host ended the traversal.
@@ -225,6 +226,7 @@ impl Image {
             gadget,
             free: (0..CONTEXTS_MAX).rev().collect(),
             used: 0,
+            table_size: TableSize::First,
             threads: 0,
             extra: HashMap::new(),
             cut: HashMap::new(),
@@ -325,7 +327,7 @@ impl Image {
         (0..3).for_each(|index| self.write64(context, tick_address(index), 0));
         let address = CONTEXTS + context as u64 * context::BYTES;
         self.write64(context, context::OWN_STACK, address + u64::from(context::PROGRAM_STACK));
-        self.write64(context, context::MASK_LOOKUP, ((1 << LOOKUP_BITS) - 1) << LOOKUP_SHIFT);
+        self.write64(context, context::MASK_LOOKUP, self.translator.cache.table_size.mask());
         if let Stream::Filtered(filter) = self.translator.stream {
             self.mask_filters(context, &filter);
             // Memory that was never used is zero already, and writing it would cost room.
@@ -339,6 +341,18 @@ impl Image {
         }
         self.start_segment(context, 0, context::RING_SEGMENT_BYTES);
         Some(context)
+    }
+
+    /// Makes lookups of all threads use the whole table, if it has grown. A thread that still uses
+    /// the first mask finds fewer targets, and asks.
+    pub(crate) fn follow_lookup_table(&mut self) {
+        let size = self.translator.cache.table_size;
+        if std::mem::replace(&mut self.table_size, size) == size {
+            return;
+        }
+        for context in (0..self.used).filter(|&context| self.is_taken(context)) {
+            self.write64(context, context::MASK_LOOKUP, size.mask());
+        }
     }
 
     /// Whether a thread has context `context`.

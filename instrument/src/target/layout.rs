@@ -201,15 +201,12 @@ const FAR_ZONE: u64 = 0x5520_0000_0000;
 const LIBRARIES_ZONE: u64 = 0x5530_0000_0000;
 /// The most threads of one process at a time.
 pub(crate) const CONTEXTS_MAX: usize = 512;
-/// The number of bits of a target that select its slot of the lookup table.
-pub(crate) const LOOKUP_BITS: u32 = 18;
-/// The number of low bits of a target that do not select its slot. Targets are seldom nearer to
-/// each other, and so the used slots lie in fewer cache lines.
-pub(crate) const LOOKUP_SHIFT: u32 = 2;
+/// Slots of the lookup table when it has grown.
+pub(crate) const LOOKUP_SLOTS_MAX: u64 = 1 << 21;
 /// The most slots that a lookup tries, one after the other.
 pub(crate) const LOOKUP_PROBES: u32 = 12;
-/// Bytes of the lookup table. A slot has 16: minus the target, then the address of its code.
-pub(crate) const LOOKUP_BYTES: u64 = (16 << LOOKUP_BITS) + 4096;
+/// Bytes of the grown lookup table. A slot has 16: minus the target, then the address of its code.
+pub(crate) const LOOKUP_BYTES: u64 = 16 * LOOKUP_SLOTS_MAX + 4096;
 /// Bytes of the table behind the lookup table: one for each system call number.
 const SYSTEM_CALL_BYTES: u64 = 64 << 10;
 /// The most sites of an image: a record has 24 bits for a site, and the highest number is
