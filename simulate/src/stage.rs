@@ -163,16 +163,8 @@ fn stage_pages<K: Vectors>(
     pages: &mut Touches,
 ) -> usize {
     let step = touches.copied(touches.len);
-    let mut missed = kernel.of_kind(step.step().what, RecordKind::DataPage);
-    let mut lanes = missed;
-    while lanes != 0 {
-        let lane = lanes.trailing_zeros() as usize & (STEP - 1);
-        lanes &= lanes - 1;
-        // Two pages of one reference are rare, and taken apart elsewhere.
-        if records[lane].extra != 0 {
-            missed &= !(1 << lane);
-        }
-    }
+    // Two pages of one reference are rare, and taken apart elsewhere.
+    let missed = kernel.of_kind(step.step().what, RecordKind::DataPage) & kernel.without_extra(records);
     if missed == 0 {
         return 0;
     }
