@@ -141,12 +141,7 @@ impl Screen {
     /// Checks records of one thread, of which [`Screen::copy`] has looked at those that it copied
     /// in steps; groups must be whole. Returns the number of records of plain references and words
     /// of calls, which is exact unless a group is damaged: its payloads are then counted too.
-    pub(super) fn pass(
-        &mut self,
-        thread: u32,
-        records: &[Record],
-        copied: Copied,
-    ) -> Result<usize, Forgery> {
+    pub(super) fn pass(&mut self, thread: u32, records: &[Record], copied: Copied) -> Result<usize, Forgery> {
         let before = self.no_references();
         let others = self.check(thread, records, copied);
         self.kinds.flush();
@@ -327,7 +322,7 @@ mod tests {
     fn received(screen: &mut Screen, records: &[Record]) -> Result<usize, Forgery> {
         let mut part = vec![Record::default(); records.len()];
         let steps = (records.len() / KINDS).min(COPIED_MAX);
-        let copied = screen.copy_steps(|_| RecordSteps::of(records), steps, &mut part);
+        let copied = screen.copy_steps(|steps| RecordSteps::of(&records[..steps * KINDS]), steps, &mut part);
         let rest = copied.steps * KINDS;
         part[rest..].copy_from_slice(&records[rest..]);
         assert_eq!(part, records);

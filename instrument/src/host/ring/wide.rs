@@ -117,12 +117,10 @@ fn copy(from: &RecordSteps, into: &mut [Record], rules: &Rules, sums: &mut Sums)
         let counted = u16::from(passes).wrapping_neg();
         copied.doubtful |= u64::from(!passes) << number;
         for (count, addends) in counts.iter_mut().zip(addends) {
-            *count =
-                _mm512_mask_add_epi32(*count, counted, *count, _mm512_permutexvar_epi32(kind, addends));
+            *count = _mm512_mask_add_epi32(*count, counted, *count, _mm512_permutexvar_epi32(kind, addends));
         }
         if has_events {
-            let events =
-                _mm512_mask_cmpeq_epi32_mask(counted, _mm512_and_si512(what, low_byte), event);
+            let events = _mm512_mask_cmpeq_epi32_mask(counted, _mm512_and_si512(what, low_byte), event);
             copied.events += events.count_ones() as usize;
         }
     }
