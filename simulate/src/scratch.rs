@@ -3,7 +3,8 @@
 use crate::touch::SWEEP;
 
 /// Where a sweep's touches go: rows and tags, and in which lane each was found. Shared by banks, so
-/// that it stays in the host's first level.
+/// that it stays in the host's first level. Each column begins a line of the host's cache.
+#[repr(C, align(64))]
 pub(crate) struct Scratch {
     pub(crate) row: [u32; SWEEP],
     pub(crate) line: [u64; SWEEP],

@@ -163,16 +163,8 @@ fn stage_pages<K: Vectors>(
     pages: &mut Touches,
 ) -> usize {
     let step = touches.copied(touches.len);
-    let mut missed = kernel.of_kind(step.step().what, RecordKind::DataPage);
-    let mut lanes = missed;
-    while lanes != 0 {
-        let lane = lanes.trailing_zeros() as usize & (STEP - 1);
-        lanes &= lanes - 1;
-        // Two pages of one reference are rare, and taken apart elsewhere.
-        if records[lane].extra != 0 {
-            missed &= !(1 << lane);
-        }
-    }
+    // Two pages of one reference are rare, and taken apart elsewhere.
+    let missed = kernel.of_kind(step.step().what, RecordKind::DataPage) & kernel.without_extra(records);
     if missed == 0 {
         return 0;
     }
@@ -181,4 +173,36 @@ fn stage_pages<K: Vectors>(
     kernel.keep(missed & lanes, step.step(), pages);
     kernel.keep(good & lanes, step.step(), touches);
     leading as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The records of a step whose last word is 0.
+    struct WithoutExtra<'a>(&'a [Record; STEP]);
+
+    impl Pass for WithoutExtra<'_> {
+        type Output = u32;
+
+        #[inline(always)]
+        fn run<K: Vectors>(self, kernel: K) -> u32 {
+            kernel.without_extra(self.0)
+        }
+    }
+
+    #[test]
+    fn every_kernel_finds_the_records_without_an_extra_word() {
+        for expected in 0..=ALL {
+            // All other words differ from 0, and are 0, by turns.
+            let other = expected % 3;
+            let records = std::array::from_fn(|lane| {
+                let extra = (!expected >> lane & 1) << (lane + 11);
+                Record { address: u64::from(other), what: other, extra }
+            });
+            for kernel in Kernel::all() {
+                assert_eq!(kernel.pass(WithoutExtra(&records)), expected, "{kernel:?}");
+            }
+        }
+    }
 }

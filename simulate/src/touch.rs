@@ -18,7 +18,9 @@ pub(crate) const STEP: usize = 16;
 /// Columns have room for a whole step behind the last touch.
 pub(crate) const ROOM: usize = SWEEP + STEP;
 
-/// Touches in program order; what lies behind `len` is of no meaning.
+/// Touches in program order; what lies behind `len` is of no meaning. Each column begins a line of
+/// the host's cache, so that a step's part of it is whole lines.
+#[repr(C, align(64))]
 pub(crate) struct Touches {
     pub(crate) address: [u64; ROOM],
     pub(crate) what: [u32; ROOM],

@@ -92,15 +92,17 @@ pub(super) fn write(code: &mut Assembler, routine: &PageRoutine) {
         code.code().set_if(Condition::Overflow, Gpr::RAX);
         code.store(reg::RAX, context::PAGE_FLAGS);
     }
-    code.load(reg::RDX, context::RING_POSITION);
     match routine.uses {
         PageUses::Reference | PageUses::Wide => {
             code.load(reg::RAX, context::PAGE_FIRST);
             code.load(Gpr::R8.number(), context::PAGE_LAST);
-            pages_of(code, pages);
+            negated_pages(code, pages);
             use_range(code, pages, Counting::of(routine.uses == PageUses::Wide));
         }
-        PageUses::Complex(shape) => complex(code, pages, shape),
+        PageUses::Complex(shape) => {
+            code.load(reg::RDX, context::RING_POSITION);
+            complex(code, pages, shape);
+        }
     }
     // Adding 0x7f to 0 or 1 in al sets the overflow flag again; then `sahf` sets the others.
     if flags_live {
@@ -146,6 +148,11 @@ fn past(code: &mut Assembler, to: Gpr, from: Gpr, bytes: i32) {
 /// their pages; a miss is recorded with the address of the first byte.
 fn pages_of(code: &mut Assembler, pages: &ResidentPages) {
     code.store(reg::RAX, context::PAGE_FIRST);
+    negated_pages(code, pages);
+}
+
+/// Replaces the addresses in rax and r8 by the negated addresses of their pages.
+fn negated_pages(code: &mut Assembler, pages: &ResidentPages) {
     for register in [Gpr::RAX, Gpr::R8] {
         code.and_imm(register.number(), -(pages.page_bytes as i32));
         code.negate(register.number());

@@ -116,11 +116,6 @@ pub(crate) mod context {
     pub(crate) const RESIDENT_TIMES: u32 = 0xd800;
     /// The most entries of the simulated data TLB.
     pub(crate) const RESIDENT_PAGES_MAX: u32 = event::RESIDENT_PAGES_MAX;
-    /// Hints: for each value of the lowest bits of a page's number, the entry that may hold the
-    /// page, a byte each.
-    pub(crate) const PAGE_HINTS: u32 = 0xe000;
-    /// The number of hints.
-    pub(crate) const PAGE_HINTS_COUNT: u32 = 1024;
     /// The present time: at least [`PAGE_CLOCK_STEP`] more than when it was last set.
     pub(crate) const PAGE_CLOCK: u32 = 0xe400;
     /// The number of low bits of a time that hold the number of its entry.
@@ -129,8 +124,6 @@ pub(crate) mod context {
     pub(crate) const PAGE_CLOCK_STEPS: u32 = 64;
     /// The least advance of the clock.
     pub(crate) const PAGE_CLOCK_STEP: u32 = PAGE_CLOCK_STEPS << PAGE_TIME_SHIFT;
-    /// For each hint, the number of entries whose pages have it, a byte each.
-    pub(crate) const PAGE_COUNTS: u32 = 0xe800;
     /// Argument of the routines that use pages: the address of the first byte. Those that use the
     /// pages of several references keep the present one's there.
     pub(crate) const PAGE_FIRST: u32 = 0xe408;
@@ -177,8 +170,16 @@ pub(crate) mod context {
     pub(crate) const FETCH_PLACES: u32 = FETCH_TIMES + 8 * NUMBERS_MAX as u32;
     /// The most lines and pages that code can touch.
     pub(crate) const NUMBERS_MAX: usize = 2 << 20;
+    /// Hints: for each value of the lowest bits of a page's number, the entry that may hold the
+    /// page, a byte each.
+    pub(crate) const PAGE_HINTS: u32 = FETCH_PLACES + 16 * NUMBERS_MAX as u32;
+    /// The number of hints: as many as the pages of 16 MB, because two pages that share a hint and
+    /// are used by turns are searched for each time.
+    pub(crate) const PAGE_HINTS_COUNT: u32 = 4096;
+    /// For each hint, the number of entries whose pages have it, a byte each.
+    pub(crate) const PAGE_COUNTS: u32 = PAGE_HINTS + PAGE_HINTS_COUNT;
     /// Exit counters, 8 bytes each.
-    pub(crate) const COUNTERS: u32 = FETCH_PLACES + 16 * NUMBERS_MAX as u32;
+    pub(crate) const COUNTERS: u32 = PAGE_COUNTS + PAGE_HINTS_COUNT;
     /// Offsets of the parts that all fragments use often: scratch words and filters, times of
     /// lines, counters.
     pub(crate) const OFTEN_USED: [u32; 4] = [0, FETCH_TIMES, COUNTERS, COUNTERS + (2 << 20)];

@@ -18,8 +18,10 @@
 
 use crate::error::Error;
 use event::Record;
+use std::arch::x86_64::__m512i;
 use std::fs::File;
 use std::io::Write;
+use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -273,6 +275,13 @@ impl Shared {
         unsafe { self.copy(offset, into.as_mut_ptr().cast(), std::mem::size_of_val(into)) }
     }
 
+    /// The records of `steps` steps, to be loaded step by step. Like [`Shared::copy_records`], each
+    /// load asks for lines further on.
+    pub(crate) fn record_steps(&self, offset: usize, steps: usize) -> RecordSteps<'_> {
+        let from = self.at(offset, steps * RecordSteps::BYTES);
+        RecordSteps { from, steps, memory: PhantomData }
+    }
+
     /// The address of `bytes` bytes in this process: a number to prefetch from, not to read.
     pub(crate) fn address(&self, offset: usize, bytes: usize) -> usize {
         self.at(offset, bytes) as usize
@@ -327,6 +336,61 @@ impl Shared {
                 options(nostack)
             );
         }
+    }
+}
+
+/// Records in memory to which the target may write at any time, sixteen to a step.
+pub(crate) struct RecordSteps<'s> {
+    from: *const u8,
+    steps: usize,
+    memory: PhantomData<&'s Shared>,
+}
+
+impl RecordSteps<'_> {
+    /// Bytes of a step.
+    const BYTES: usize = 16 * size_of::<Record>();
+
+    /// The number of steps.
+    pub(crate) fn len(&self) -> usize {
+        self.steps
+    }
+
+    /// Loads the records of a step, four to a register. Each byte is loaded once.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(crate) fn load(&self, step: usize) -> [__m512i; 4] {
+        assert!(step < self.steps, "step {step} is outside");
+        let (a, b, c, d);
+        // SAFETY: `record_steps` has checked that all steps lie inside the mapping, which `self`
+        // borrows. Assembly loads the bytes, so that the compiler assumes nothing about memory that
+        // another process may be writing. A prefetch behind the mapping's end has no effect.
+        unsafe {
+            std::arch::asm!(
+                "prefetcht1 [{from} + {ahead}]",
+                "prefetcht1 [{from} + {ahead} + 64]",
+                "prefetcht1 [{from} + {ahead} + 128]",
+                "prefetcht1 [{from} + {ahead} + 192]",
+                "vmovdqu64 {a}, [{from}]",
+                "vmovdqu64 {b}, [{from} + 64]",
+                "vmovdqu64 {c}, [{from} + 128]",
+                "vmovdqu64 {d}, [{from} + 192]",
+                from = in(reg) self.from.add(step * Self::BYTES),
+                ahead = const AHEAD_BYTES,
+                a = out(zmm_reg) a,
+                b = out(zmm_reg) b,
+                c = out(zmm_reg) c,
+                d = out(zmm_reg) d,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+        [a, b, c, d]
+    }
+
+    /// Steps of records that are in no shared memory.
+    #[cfg(test)]
+    pub(crate) fn of(records: &[Record]) -> RecordSteps<'_> {
+        let steps = records.len() / 16;
+        RecordSteps { from: records.as_ptr().cast(), steps, memory: PhantomData }
     }
 }
 

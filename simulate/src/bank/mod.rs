@@ -86,7 +86,7 @@ pub(crate) struct Bank {
 enum Rows {
     Eight(Table<u64, 8>),
     Sixteen(Table<u64, 16>),
-    /// The rows of one cache, as long as no line number is too large.
+    /// Rows whose caches have large ways, as long as no line number is too large.
     Narrow(Table<u32, 16>),
     Any(Timed),
 }
@@ -117,12 +117,11 @@ impl Bank {
         let store_miss = if stores == Stores::Write { data.store_miss } else { StoreMiss::Allocate };
         // The shortest rows that hold the ways: shorter rows are fewer lines of the host's cache. A
         // narrow tag is a quotient by the number of sets: small ways leave quotients beyond 32
-        // bits, and two caches have two numbers of sets, of which `widen` knows one.
+        // bits.
+        let large = |geometry: &Geometry| geometry.sets * u64::from(geometry.line_bytes) >= NARROW_BYTES;
         let rows = match lanes {
             0..=8 => Rows::Eight(Table::new(sets, index)),
-            9..=16 if instruction.is_none() && data.sets * u64::from(data.line_bytes) >= NARROW_BYTES => {
-                Rows::Narrow(Table::new(sets, index))
-            }
+            9..=16 if geometries.iter().all(large) => Rows::Narrow(Table::new(sets, index)),
             9..=16 => Rows::Sixteen(Table::new(sets, index)),
             _ => {
                 let words = geometries.iter().map(|geometry| geometry.sets as usize * geometry.ways as usize);
@@ -231,16 +230,19 @@ impl Bank {
     #[cold]
     fn widen(&mut self) {
         let Rows::Narrow(narrow) = &self.rows else { return };
-        let sets = self.maps[0].sets;
-        // A narrow tag is the inverted quotient by the number of sets, and the set is the
-        // remainder.
-        let line = |set: usize, tag: u32| match tag {
-            u32::EMPTY => EMPTY,
-            tag => u64::from(!tag) * sets + set as u64,
+        let [data, code] = self.maps;
+        // A narrow tag is the inverted quotient by the number of sets of its cache, and the set is
+        // the remainder. The rows of fetches, if they have their own, lie behind those of data.
+        let line = |row: usize, tag: u32| {
+            let map = if row < data.sets as usize { data } else { code };
+            match tag {
+                u32::EMPTY => EMPTY,
+                tag => u64::from(!tag) * map.sets + (row as u64 - u64::from(map.base)),
+            }
         };
         let mut wide = Table::new(narrow.rows.rows().len(), narrow.index);
-        for (set, (row, new)) in narrow.rows.rows().iter().zip(wide.rows.rows_mut()).enumerate() {
-            *new = Row(row.0.map(|tag| line(set, tag)));
+        for (number, (row, new)) in narrow.rows.rows().iter().zip(wide.rows.rows_mut()).enumerate() {
+            *new = Row(row.0.map(|tag| line(number, tag)));
         }
         // The front holds narrow tags. It begins anew, which is exact: empty entries drop nothing.
         wide.front = narrow.front.as_ref().map(|_| Front::new(narrow.rows.rows().len()));
@@ -278,6 +280,15 @@ mod tests {
         prop::collection::vec(touch, 0..1200)
     }
 
+    /// A bank with narrow rows of the same number, and without a front.
+    fn narrow_rows(bank: Bank) -> Bank {
+        let [data, code] = bank.maps;
+        let sets = data.sets + if code.base == 0 { 0 } else { code.sets };
+        let power = bank.maps.iter().all(|map| map.sets.is_power_of_two());
+        let index = if power { Index::Mask } else { Index::Modulo };
+        Bank { rows: Rows::Narrow(Table::new(sets as usize, index)), ..bank }
+    }
+
     /// What misses.
     fn swept(bank: &mut Bank, stream: &[Record], batch: usize) -> Vec<(u64, u32, u32)> {
         let (mut touches, mut scratch) = (Touches::empty(), Scratch::new());
@@ -311,6 +322,7 @@ mod tests {
             let narrow = Bank { rows: Rows::Narrow(table), ..Bank::outer(data, Stores::Write) };
             let mut banks = vec![bank()];
             banks.extend(instruction.is_none().then_some(narrow));
+            banks.extend(instruction.map(|_| narrow_rows(bank())));
             for mut used in banks {
                 swept(&mut used, &former, batch);
                 used.empty();
@@ -349,6 +361,8 @@ mod tests {
             let expected = sweep(&mut Bank { rows: Rows::Any(Timed::new(words as usize)), ..bank() });
             for kernel in Kernel::all() {
                 prop_assert_eq!(&sweep(&mut Bank { kernel, ..bank() }), &expected, "{:?}", kernel);
+                let narrow = narrow_rows(bank());
+                prop_assert_eq!(&sweep(&mut Bank { kernel, ..narrow }), &expected, "{:?}", kernel);
                 if instruction.is_none() {
                     let index = if data.sets.is_power_of_two() { Index::Mask } else { Index::Modulo };
                     let mut table = Table::new(data.sets as usize, index);

@@ -300,7 +300,8 @@ impl ThreadRun<'_> {
             log.note_pages(0, counted_tlb[0], misses);
             tally.add(LevelId::Tlb(0), &mut counted_tlb[0], misses);
             if let Some(bank) = outer_tlb {
-                bank.sweep(scratch, misses);
+                // Records of pages are records too: their share of the next lines is asked for.
+                bank.sweep_reading(scratch, misses, &mut self.ahead);
                 log.note_pages(1, counted_tlb[1], misses);
                 tally.add(LevelId::Tlb(1), &mut counted_tlb[1], misses);
             }

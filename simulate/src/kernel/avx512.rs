@@ -64,6 +64,18 @@ impl Vectors for Avx512 {
     }
 
     #[inline(always)]
+    fn without_extra(self, records: &[Record; STEP]) -> u32 {
+        let (a, b, c, d) = quarters(records);
+        // The last word of each record, in a register of four. A mask has a bit for each word, of
+        // which every fourth counts.
+        let zero = cast([0u32; STEP]);
+        let nth = |quarter| u32::from(self._mm512_cmpeq_epi32_mask(quarter, zero)) >> 3 & 0x1111;
+        // The four bits of a mask move together by one multiplication.
+        let four = |quarter| nth(quarter).wrapping_mul(0x1248) >> 12 & 15;
+        four(a) | four(b) << 4 | four(c) << 8 | four(d) << 12
+    }
+
+    #[inline(always)]
     fn prefetch<T>(self, item: &T) {
         self.prefetch_item(item);
     }

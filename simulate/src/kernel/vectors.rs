@@ -43,6 +43,13 @@ pub(crate) trait Vectors: Copy {
         std::array::from_fn(|lane| records[lane].what)
     }
 
+    /// A mask of the records whose last word is 0.
+    #[inline(always)]
+    fn without_extra(self, records: &[Record; STEP]) -> u32 {
+        let is_zero = |record: &Record| u32::from(record.extra == 0);
+        records.iter().enumerate().fold(0, |zero, (lane, record)| zero | is_zero(record) << lane)
+    }
+
     /// Prefetches the host's cache line that holds `_item`.
     #[inline(always)]
     fn prefetch<T>(self, _item: &T) {}

@@ -68,15 +68,14 @@ impl KindCounts {
         }
     }
 
-    /// Lets `count` add to the sums: at most one record to each lane in each of as many steps as it
-    /// is told. It returns the number of steps that it made, beside its result.
-    pub(super) fn add_steps<R>(&mut self, count: impl FnOnce(&mut Sums, usize) -> (usize, R)) -> R {
-        if self.pending > COUNT_MAX / 2 {
+    /// Lets `count` add to the sums: at most one record to each lane in each of `steps` steps.
+    pub(super) fn add_steps<R>(&mut self, steps: usize, count: impl FnOnce(&mut Sums) -> R) -> R {
+        assert!(steps <= COUNT_MAX);
+        if self.pending > COUNT_MAX - steps {
             self.flush();
         }
-        let (steps, result) = count(&mut self.sums, COUNT_MAX - self.pending);
         self.pending += steps;
-        result
+        count(&mut self.sums)
     }
 
     /// Adds what the lanes have counted to the totals.

@@ -9,7 +9,7 @@
 //!   thread ─ appends ─▶ segment 0 │ segment 1 │ …        shared memory
 //!                            │ full: a stop, the host lends it to the observer
 //!                            ▼
-//!       copy a part ─▶ screen, count by kind ─▶ count complex references ─▶ observer
+//!       copy, screen and count a part by kind ─▶ count complex references ─▶ observer
 //! ```
 //!
 //! The program could write into a segment that it has handed over. So the observer never reads the
@@ -87,6 +87,11 @@ struct ImageTotals {
 /// first-level cache.
 const PART_RECORDS: usize = 1024;
 
+/// A part and the payloads that may follow it. It begins a line of the host's cache, so that four
+/// records are one line.
+#[repr(align(64))]
+struct Part([Record; PART_RECORDS + VALUES_MAX]);
+
 /// Takes messages of the host, screens their records and delivers them to the observer.
 pub(crate) struct Consumer<'o> {
     observer: &'o mut dyn Observer,
@@ -100,7 +105,7 @@ pub(crate) struct Consumer<'o> {
     ended: JoinedProfile,
     evidence: Evidence,
     screen: Screen,
-    part: Box<[Record; PART_RECORDS + VALUES_MAX]>,
+    part: Box<Part>,
     image: u32,
     blocks: Arc<AtomicUsize>,
     started: Instant,
@@ -129,7 +134,7 @@ impl<'o> Consumer<'o> {
             ended: JoinedProfile::new(of_images),
             evidence,
             screen: Screen::new(),
-            part: Box::new([Record::default(); PART_RECORDS + VALUES_MAX]),
+            part: Box::new(Part([Record::default(); PART_RECORDS + VALUES_MAX])),
             image: 0,
             blocks,
             started,
@@ -222,10 +227,11 @@ impl<'o> Consumer<'o> {
         let totals = self.living.entry(segment.image).or_default();
         let mut at = 0;
         while at < segment.count {
-            let room = self.part.len().min(segment.count - at);
-            segment.shared.copy_records(segment.offset + at * size_of::<Record>(), &mut self.part[..room]);
-            let part = &self.part[..part_len(&self.part[..room])?];
-            let plain = self.screen.pass(segment.thread, part)?;
+            let room = self.part.0.len().min(segment.count - at);
+            let offset = segment.offset + at * size_of::<Record>();
+            let copied = self.screen.copy(&segment.shared, offset, &mut self.part.0[..room]);
+            let part = &self.part.0[..part_len(&self.part.0[..room])?];
+            let plain = self.screen.pass(segment.thread, part, copied)?;
             totals.plain += plain as u64;
             if self.counts == ComplexCounts::ByEngine {
                 count_complex(part, &self.layout, &mut totals.tally);

@@ -7,15 +7,16 @@
 //! compared with the time that the program has run. **Why this way.** Nearly all records are plain
 //! references, and one look-up and one comparison pass them: a table indexed by the low byte holds
 //! the first number that does not exist, or 0 if the record needs a closer look. With AVX-512,
-//! sixteen records at once are compared with rules by kind ([`wide`](super::wide)), and only steps
-//! that do not pass there are looked up. The same pass counts records by kind
-//! ([`kind_counts`](super::kind_counts)). Behind the screen
+//! sixteen records at once are compared with rules by kind while they are copied
+//! ([`wide`](super::wide)), and only steps that do not pass there are looked up in the copy. The
+//! same pass counts records by kind ([`kind_counts`](super::kind_counts)). Behind the screen
 //! consumers can trust every number, but no address, because an address may have any value.
 //! **Leaves out** false records that look like true ones.
 
 use super::kind_counts::{KindCounts, KINDS};
-use super::wide::{Rules, Wide};
+use super::wide::{Copied, Rules, Wide, COPIED_MAX};
 use crate::evidence::Forgery;
+use crate::target::memory::{RecordSteps, Shared};
 use event::{Code, Complex, Record, RecordKind, COMPLEX_CODE, CUT_SITE, PAYLOAD_CODE, SIZES};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -116,34 +117,50 @@ impl Screen {
         }
     }
 
-    /// Checks records of one thread; groups must be whole. Returns the number of records of plain
-    /// references and words of calls, which is exact unless a group is damaged: its payloads are
-    /// then counted too.
-    pub(super) fn pass(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
+    /// Copies records of one thread out of shared memory, from `offset` on, and looks at leading
+    /// ones meanwhile. [`Screen::pass`] must be called next, and checks the others.
+    pub(super) fn copy(&mut self, shared: &Shared, offset: usize, into: &mut [Record]) -> Copied {
+        let steps = (into.len() / KINDS).min(COPIED_MAX);
+        let copied = self.copy_steps(|steps| shared.record_steps(offset, steps), steps, into);
+        let rest = copied.steps * KINDS;
+        shared.copy_records(offset + rest * size_of::<Record>(), &mut into[rest..]);
+        copied
+    }
+
+    /// Copies steps of records, if vectors can look at them.
+    fn copy_steps<'s>(
+        &mut self,
+        from: impl FnOnce(usize) -> RecordSteps<'s>,
+        steps: usize,
+        into: &mut [Record],
+    ) -> Copied {
+        let (Some(wide), rules) = (self.wide, &self.rules) else { return Copied::default() };
+        self.kinds.add_steps(steps, |sums| wide.copy(&from(steps), into, rules, sums))
+    }
+
+    /// Checks records of one thread, of which [`Screen::copy`] has looked at those that it copied
+    /// in steps; groups must be whole. Returns the number of records of plain references and words
+    /// of calls, which is exact unless a group is damaged: its payloads are then counted too.
+    pub(super) fn pass(&mut self, thread: u32, records: &[Record], copied: Copied) -> Result<usize, Forgery> {
         let before = self.no_references();
-        let others = self.check(thread, records);
+        let others = self.check(thread, records, copied);
         self.kinds.flush();
         let no_references = self.no_references() - before;
         Ok(records.len().saturating_sub(others?).saturating_sub(no_references as usize))
     }
 
     /// Checks records. Returns how many of them are events or belong to groups.
-    fn check(&mut self, thread: u32, records: &[Record]) -> Result<usize, Forgery> {
-        let (mut others, mut at) = (0, 0);
-        while at < records.len() {
-            // Steps that pass by kind, size and number alone.
-            if let Some(wide) = self.wide {
-                let (rest, rules) = (&records[at..], &self.rules);
-                let leading = self.kinds.add_steps(|sums, steps| {
-                    let leading = wide.leading(rest, rules, (sums, steps));
-                    (leading.records / KINDS, leading)
-                });
-                others += leading.events;
-                at += leading.records;
-            }
-            // The step that did not, or the last one, which is short.
+    fn check(&mut self, thread: u32, records: &[Record], copied: Copied) -> Result<usize, Forgery> {
+        let Copied { steps, mut doubtful, events: mut others } = copied;
+        // Steps of vectors that did not pass, in two steps each.
+        while doubtful != 0 {
+            let at = doubtful.trailing_zeros() as usize * KINDS;
             others += self.pass_step(thread, &records[at..])?;
-            at += STEP;
+            others += self.pass_step(thread, &records[at + STEP..])?;
+            doubtful &= doubtful - 1;
+        }
+        for at in (steps * KINDS..records.len()).step_by(STEP) {
+            others += self.pass_step(thread, &records[at..])?;
         }
         Ok(others)
     }
@@ -298,7 +315,18 @@ mod tests {
     fn passes(records: &[Record]) -> bool {
         let mut screen = Screen::new();
         screen.expect(LIMITS);
-        screen.pass(0, records).is_ok()
+        received(&mut screen, records).is_ok()
+    }
+
+    /// Copies and checks records.
+    fn received(screen: &mut Screen, records: &[Record]) -> Result<usize, Forgery> {
+        let mut part = vec![Record::default(); records.len()];
+        let steps = (records.len() / KINDS).min(COPIED_MAX);
+        let copied = screen.copy_steps(|steps| RecordSteps::of(&records[..steps * KINDS]), steps, &mut part);
+        let rest = copied.steps * KINDS;
+        part[rest..].copy_from_slice(&records[rest..]);
+        assert_eq!(part, records);
+        screen.pass(0, &part, copied)
     }
 
     fn record(number: u32, kind: RecordKind, low: u32) -> Record {
@@ -333,11 +361,11 @@ mod tests {
             let records: Vec<Record> =
                 (0..21).map(|index| if index % 3 == 0 { page } else { others }).collect();
             assert_eq!(
-                screen.pass(0, &records).ok(),
+                received(&mut screen, &records).ok(),
                 Some(14 - 14 * usize::from(others.code().kind() == Block))
             );
             let forged = Record { extra: 2, ..page };
-            assert!(screen.pass(0, &[&records[..], &[forged]].concat()).is_err());
+            assert!(received(&mut screen, &[&records[..], &[forged]].concat()).is_err());
         }
         for code in 0xb0..=0xff {
             assert!(!passes(&[Record { what: code, ..Record::default() }]), "kind {:#x}", code >> 4);
@@ -371,7 +399,7 @@ mod tests {
         let narrow = || Screen { wide: None, ..Screen::new() };
         let passed = |mut screen: Screen, records: &[Record]| {
             screen.expect(LIMITS);
-            screen.pass(0, records).ok().map(|plain| (plain, *screen.counts()))
+            received(&mut screen, records).ok().map(|plain| (plain, *screen.counts()))
         };
         let mut state = 0x9e37_79b9_7f4a_7c15;
         let mut seen = [0; 2];
@@ -408,9 +436,11 @@ mod tests {
         {
             for extra in [0, 1, 2, BLOCK_BYTES_MAX - 1, BLOCK_BYTES_MAX] {
                 let records = [Record { address: u64::MAX, what, extra }; KINDS];
-                let leading = wide.leading(&records, &screen.rules, (&mut Default::default(), 1));
+                let mut copy = records;
+                let steps = RecordSteps::of(&records);
+                let copied = wide.copy(&steps, &mut copy, &screen.rules, &mut Default::default());
                 let passes = screen.pass_step(0, &records[..1]).is_ok();
-                assert!(leading.records == 0 || passes, "{what:#x} {extra:#x}");
+                assert!(copied.doubtful == 1 || passes, "{what:#x} {extra:#x}");
             }
         }
     }

@@ -1,20 +1,22 @@
-//! The screen's first look at sixteen records at once, with AVX-512.
+//! The screen's first look at records, sixteen at once, with AVX-512, while they are copied.
 //!
-//! **What.** Counts leading records that pass by kind, size and number alone, in steps of sixteen,
-//! and counts them by kind. **Why this way.** The screen's look-up by low byte takes a third of a
-//! nanosecond for each record; here a register holds the rules of all sixteen kinds, so that a step
-//! takes some twenty instructions and one branch. Counting the kinds here takes six instructions
-//! more, and no other pass. **Leaves out** records that need a closer look (groups, cuts) and
-//! forged ones: the first of them ends the leading ones, and the screen decides.
+//! **What.** Copies records out of shared memory, tells the steps of sixteen that pass by kind,
+//! size and number alone from doubtful ones, and counts the former by kind. **Why this way.** A
+//! copy brings each line of the program's core into registers; to look at it there takes no second
+//! load. A register holds the rules of all sixteen kinds, so a step takes some thirty instructions
+//! and no branch. **Invariant.** Each byte of shared memory is loaded once: what is looked at is
+//! what the copy has, whatever the program writes meanwhile. **Leaves out** records that need a
+//! closer look (groups, cuts) and forged ones: the screen examines their steps in the copy.
 //!
 //! ```text
 //! sixteen records ─▶ 16 × what ─▶ kind ─▶ limit[kind]   ─▶ number below it?  ┐
-//!                  │           ├─▶ size ─▶ sizes[kind]   ─▶ not above it?     ├─ all ─▶ the next step
-//!                  └ 16 × extra ─────────▶ extras[kind]  ─▶ no other bit?     ┘
-//!                                 kind ─▶ addends[kind]  ─▶ added to the sums of the lane
+//!       │          │           ├─▶ size ─▶ sizes[kind]   ─▶ not above it?     ├─ all? else doubtful
+//!       ▼          └ 16 × extra ─────────▶ extras[kind]  ─▶ no other bit?     ┘
+//!   the copy                      kind ─▶ addends[kind]  ─▶ added to the sums of the lane
 //! ```
 
 use super::kind_counts::{Sums, ADDENDS, KINDS};
+use crate::target::memory::RecordSteps;
 use event::{Record, RecordKind};
 use std::arch::x86_64::*;
 
@@ -29,14 +31,20 @@ pub(super) struct Rules {
     pub(super) extra: [u32; KINDS],
 }
 
-/// Leading records that pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Leading {
-    /// All of them.
-    pub(super) records: usize,
-    /// Those that are events of a tool.
+/// What is known of steps that were copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Copied {
+    /// Steps that were copied: at most as many as `doubtful` has bits.
+    pub(super) steps: usize,
+    /// A bit for each step, the lowest for the first: whether it must be examined, and was not
+    /// counted.
+    pub(super) doubtful: u64,
+    /// Events of a tool in the other steps.
     pub(super) events: usize,
 }
+
+/// The most steps that are copied at once.
+pub(super) const COPIED_MAX: usize = u64::BITS as usize;
 
 /// Proof that the processor has the instructions.
 #[derive(Clone, Copy)]
@@ -49,16 +57,18 @@ impl Wide {
         has.then_some(Wide(()))
     }
 
-    /// The leading records that pass, in at most `steps` steps. Each step adds one record to each
-    /// lane of `sums`.
-    pub(super) fn leading(
+    /// Copies `from` to the beginning of `into`, which has as many records or more. Each step that
+    /// passes adds one record to each lane of `sums`.
+    pub(super) fn copy(
         self,
-        records: &[Record],
+        from: &RecordSteps,
+        into: &mut [Record],
         rules: &Rules,
-        (sums, steps): (&mut Sums, usize),
-    ) -> Leading {
+        sums: &mut Sums,
+    ) -> Copied {
+        assert!(from.len() <= COPIED_MAX && from.len() * KINDS <= into.len());
         // SAFETY: `self` proves that the processor has the instructions.
-        unsafe { leading(&records[..records.len().min(steps * KINDS)], rules, sums) }
+        unsafe { copy(from, into, rules, sums) }
     }
 }
 
@@ -69,7 +79,7 @@ const EVENT: i32 = (RecordKind::Tool as i32) << 4;
 const WORDS: usize = RecordKind::DataPage as usize / 4 + 1;
 
 #[target_feature(enable = "avx512f,popcnt")]
-fn leading(records: &[Record], rules: &Rules, sums: &mut Sums) -> Leading {
+fn copy(from: &RecordSteps, into: &mut [Record], rules: &Rules, sums: &mut Sums) -> Copied {
     let [first_missing, size_max, extra_bits] =
         [&rules.first_missing, &rules.size_max, &rules.extra].map(|rule| load(rule));
     // The sums stay in registers meanwhile.
@@ -81,9 +91,12 @@ fn leading(records: &[Record], rules: &Rules, sums: &mut Sums) -> Leading {
     let fourths = _mm512_add_epi32(thirds, _mm512_set1_epi32(1));
     let (low_byte, size_bits) = (_mm512_set1_epi32(0xff), _mm512_set1_epi32(0xf));
     let event = _mm512_set1_epi32(EVENT);
-    let mut passed = Leading { records: 0, events: 0 };
-    for step in records.chunks_exact(KINDS) {
-        let quarters: [__m512i; 4] = std::array::from_fn(|quarter| load(&step[4 * quarter..][..4]));
+    let mut copied = Copied { steps: from.len(), ..Copied::default() };
+    for (number, into) in into.as_chunks_mut::<KINDS>().0.iter_mut().take(from.len()).enumerate() {
+        let quarters = from.load(number);
+        for (records, quarter) in into.as_chunks_mut::<{ KINDS / 4 }>().0.iter_mut().zip(quarters) {
+            store(quarter, records);
+        }
         let column = |words| {
             let low = _mm512_permutex2var_epi32(quarters[0], words, quarters[1]);
             let high = _mm512_permutex2var_epi32(quarters[2], words, quarters[3]);
@@ -99,22 +112,22 @@ fn leading(records: &[Record], rules: &Rules, sums: &mut Sums) -> Leading {
         let size = _mm512_and_si512(what, size_bits);
         let fits = _mm512_mask_cmple_epu32_mask(exists, size, _mm512_permutexvar_epi32(kind, size_max));
         let beyond = _mm512_andnot_si512(_mm512_permutexvar_epi32(kind, extra_bits), extra);
-        if _mm512_mask_testn_epi32_mask(fits, beyond, beyond) != 0xffff {
-            break;
-        }
+        let passes = _mm512_mask_testn_epi32_mask(fits, beyond, beyond) == u16::MAX;
+        // A doubtful step counts nothing here.
+        let counted = u16::from(passes).wrapping_neg();
+        copied.doubtful |= u64::from(!passes) << number;
         for (count, addends) in counts.iter_mut().zip(addends) {
-            *count = _mm512_add_epi32(*count, _mm512_permutexvar_epi32(kind, addends));
+            *count = _mm512_mask_add_epi32(*count, counted, *count, _mm512_permutexvar_epi32(kind, addends));
         }
         if has_events {
-            let events = _mm512_cmpeq_epi32_mask(_mm512_and_si512(what, low_byte), event);
-            passed.events += events.count_ones() as usize;
+            let events = _mm512_mask_cmpeq_epi32_mask(counted, _mm512_and_si512(what, low_byte), event);
+            copied.events += events.count_ones() as usize;
         }
-        passed.records += KINDS;
     }
     for (sums, count) in sums.iter_mut().zip(counts) {
         store(count, sums);
     }
-    passed
+    copied
 }
 
 /// A register of 64 bytes.
@@ -126,11 +139,12 @@ fn load<T: Copy>(bytes: &[T]) -> __m512i {
     unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) }
 }
 
-/// Writes a register's sixteen lanes.
+/// Writes a register's 64 bytes.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn store(register: __m512i, lanes: &mut [u32; KINDS]) {
-    assert_eq!(size_of_val(lanes), size_of::<__m512i>());
-    // SAFETY: the array has as many bytes as the register, whose store needs no alignment.
-    unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), register) }
+fn store<T: Copy>(register: __m512i, bytes: &mut [T]) {
+    assert_eq!(size_of_val(bytes), size_of::<__m512i>());
+    // SAFETY: the slice has as many bytes as the register, whose store needs no alignment, and its
+    // elements are records or words, which may have any bytes.
+    unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), register) }
 }
