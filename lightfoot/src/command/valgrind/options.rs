@@ -41,8 +41,8 @@ const NO_TRANSLATOR: &str = "a setting of Valgrind's translator";
 const NO_CONTEXTS: &str = "functions are not told apart by callers; totals are the same";
 const CYCLES: &str = "such caches are described by a machine: use lightfoot cache --machine";
 
-/// All options, as their manuals order them: of all tools, callgrind, cachegrind, DHAT, Massif, and
-/// ours.
+/// All options, as their manuals order them: of all tools, callgrind, cachegrind, DHAT, Massif,
+/// lackey, and ours.
 pub(super) const OPTIONS: &[Known] = &[
     obeyed("--tool", settings::tool),
     obeyed("--trace-children", |all, value| settings::yes_no(&mut all.trace_children, value)),
@@ -179,6 +179,12 @@ pub(super) const OPTIONS: &[Known] = &[
     obeyed("--time-unit", settings::time_unit),
     refused("--stacks", "stacks are not followed"),
     refused("--pages-as-heap", "pages that the program maps itself are not followed"),
+    // Lackey.
+    obeyed("--basic-counts", |all, value| settings::yes_no(&mut all.basic_counts, value)),
+    obeyed("--fnname", |all, value| settings::name(&mut all.function, value)),
+    refused("--detailed-counts", "operations are Valgrind's own; lightfoot tool opcode-mix counts instructions"),
+    refused("--trace-mem", "use lightfoot tool memory-trace"),
+    refused("--trace-superblocks", "use lightfoot tool memory-trace, whose records name blocks"),
     // Ours.
     obeyed("--rep", settings::rep),
     obeyed("--calls", |all, value| settings::yes_no(&mut all.calls, value)),
