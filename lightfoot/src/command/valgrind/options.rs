@@ -133,7 +133,7 @@ pub(super) const OPTIONS: &[Known] = &[
     obeyed("--instr-atstart", |all, value| settings::yes_no(&mut all.instruments_at_start, value)),
     obeyed("--collect-atstart", |all, value| settings::yes_no(&mut all.collects_at_start, value)),
     obeyed("--toggle-collect", settings::toggle),
-    refused("--collect-jumps", "branches are counted by lightfoot tool branch-mix"),
+    same("--collect-jumps", "jumps have no lines; lightfoot tool branch-mix counts branches"),
     same("--collect-systime", "system calls are not timed, and their events have no column"),
     refused("--collect-bus", "locked instructions are not counted"),
     obeyed("--separate-threads", |all, value| settings::yes_no(&mut all.separate_threads, value)),
