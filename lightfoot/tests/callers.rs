@@ -13,7 +13,8 @@ fn valgrind(bench: &Bench, options: &[&str], program: &Path) -> Ran {
 
 /// What stands behind `name:` in a log, without the commas of its number.
 fn number(log: &str, name: &str) -> u64 {
-    let behind = log.lines().find_map(|line| line.split_once(name)).unwrap_or_else(|| panic!("{name}\n{log}"));
+    let behind =
+        log.lines().find_map(|line| line.split_once(name)).unwrap_or_else(|| panic!("{name}\n{log}"));
     let digits = behind.1.trim_start().split(' ').next().unwrap_or_default().replace(',', "");
     digits.parse().unwrap_or_else(|error| panic!("{name}: {error}\n{log}"))
 }
@@ -28,8 +29,11 @@ const CALLED: &str = "#include <stdlib.h>
 fn lackey_counts_calls_branches_and_the_same_instructions() {
     let bench = Bench::new();
     let Some(program) = compile(&bench, "called", &["-O1"], CALLED) else { return };
-    let ran =
-        valgrind(&bench, &["--tool=lackey", "--repeatable=yes", "--fnname=often", "--log-file=log"], &program);
+    let ran = valgrind(
+        &bench,
+        &["--tool=lackey", "--repeatable=yes", "--fnname=often", "--log-file=log"],
+        &program,
+    );
     ran.ends_with(7);
     let log = std::fs::read_to_string(bench.path().join("log")).unwrap();
     assert!(log.contains("== Counted 1,234 calls to often()\n"), "{log}");

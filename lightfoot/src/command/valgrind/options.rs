@@ -182,7 +182,10 @@ pub(super) const OPTIONS: &[Known] = &[
     // Lackey.
     obeyed("--basic-counts", |all, value| settings::yes_no(&mut all.basic_counts, value)),
     obeyed("--fnname", |all, value| settings::name(&mut all.function, value)),
-    refused("--detailed-counts", "operations are Valgrind's own; lightfoot tool opcode-mix counts instructions"),
+    refused(
+        "--detailed-counts",
+        "operations are Valgrind's own; lightfoot tool opcode-mix counts instructions",
+    ),
     refused("--trace-mem", "use lightfoot tool memory-trace"),
     refused("--trace-superblocks", "use lightfoot tool memory-trace, whose records name blocks"),
     // Ours.
