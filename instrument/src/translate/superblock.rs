@@ -90,8 +90,8 @@ impl Translator {
         }
     }
 
-    /// The addresses of the function whose jump by a register or memory ends the block, if calls are
-    /// recorded and the marker knows the function.
+    /// The addresses of the function whose jump by a register or memory ends the block, if calls
+    /// are recorded and the marker knows the function.
     fn jumps_within(
         &self,
         block: &BasicBlock,

@@ -1,4 +1,4 @@
-//! `lightfoot valgrind`: callgrind, cachegrind, DHAT, Massif and lackey for those who already call them.
+//! `lightfoot valgrind`: callgrind, cachegrind, DHAT, Massif and lackey for those who call them.
 //!
 //! The command line, the names of files, the log and the exit status are Valgrind's; what counts is
 //! lightfoot's engine. The same happens where the executable is called `valgrind`. A run is
