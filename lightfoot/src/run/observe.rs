@@ -225,7 +225,8 @@ mod tests {
     #[test]
     fn masked_accesses_count_as_other_complex_references() {
         let layouts = [MaskedLayout::InPlace, MaskedLayout::Packed, MaskedLayout::Broadcast];
-        for (direction, layout) in [Direction::Load, Direction::Store].into_iter().zip(layouts.repeat(2)) {
+        let directions = [Direction::Load, Direction::Store];
+        for (direction, layout) in directions.iter().flat_map(|one| layouts.map(|layout| (*one, layout))) {
             let shape = Shape::Masked { direction, layout, element_bytes: 4, count: 16 };
             let (mut records, mut expected) = (copy(3), References::default());
             expected.add(&References { loads: 3, stores: 3, iterations: 3, executions: 1, counted_down: 1 });
