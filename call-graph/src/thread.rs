@@ -131,7 +131,8 @@ impl<const N: usize> ThreadCalls<N> {
         misses.for_each(|misses| self.missed(misses));
     }
 
-    /// Follows a batch in one pass, where nothing is simulated; plain records are copied.
+    /// Follows a batch in one pass, where instructions are the only event. It copies plain
+    /// records.
     pub(super) fn follow_records(
         &mut self,
         records: &[Record],
@@ -142,11 +143,18 @@ impl<const N: usize> ThreadCalls<N> {
         plain.clear();
         let mut at = self.follow_words(records, keys);
         while let Some(record) = records.get(at) {
-            plain.push(*record);
-            if let Some(more) = self.complex(record, counting) {
-                self.more(more);
+            // Most complex references are masked ones, which count no instruction in addition, and
+            // their loads and stores are no events here.
+            if self.groups.masked(&records[at..]).is_some() {
+                plain.extend_from_slice(&records[at..at + 2]);
+                at += 2;
+            } else {
+                plain.push(*record);
+                if let Some(more) = self.complex(record, counting) {
+                    self.more(more);
+                }
+                at += 1;
             }
-            at += 1;
             at += self.follow_words(&records[at..], keys);
         }
     }

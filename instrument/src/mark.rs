@@ -14,6 +14,7 @@
 
 use crate::profile::Module;
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// What happens to the counts of threads at a mark.
@@ -130,6 +131,11 @@ pub trait Marker {
     /// Asked where calls are recorded; such jumps are recorded too.
     fn leaves_function(&mut self, _module: &Module, _from: u64, _target: u64) -> bool {
         false
+    }
+    /// The addresses of the function at `address`, which lies in `module`. Asked where calls are
+    /// recorded: jumps by a register or memory within them are not recorded. `None` records all.
+    fn function_around(&mut self, _module: &Module, _address: u64) -> Option<Range<u64>> {
+        None
     }
     /// A thread begins; the deeds come before everything that it counts.
     fn starts(&mut self, thread: &MarkedThread, birth: Birth) -> Vec<Deed>;

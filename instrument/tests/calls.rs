@@ -2,8 +2,16 @@
 
 use event::{Record, Stream};
 use lightfoot_instrument::call::{is_word, CallReader, Ticks, Transfer};
-use lightfoot_instrument::{run, CallRecords, Children, Command, Observer, Options, Profile};
+use lightfoot_instrument::mark::{
+    Answer, Birth, Deed, Mark, MarkedThread, Marker, ProgramMemory, SharedMarker,
+};
+use lightfoot_instrument::{
+    run, run_marked, CallRecords, Children, Command, Module, Observer, Options, Profile,
+};
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
 
 /// The last sums of each thread, and the events of all threads.
 struct Sums {
@@ -12,6 +20,7 @@ struct Sums {
     readers: HashMap<u32, CallReader>,
     calls: u64,
     returns: u64,
+    jumps: u64,
 }
 
 impl Observer for Sums {
@@ -24,7 +33,7 @@ impl Observer for Sums {
             match event.transfer {
                 Transfer::Call(_) | Transfer::DirectCall => self.calls += 1,
                 Transfer::Return => self.returns += 1,
-                Transfer::Jump(_) | Transfer::DirectJump => {}
+                Transfer::Jump(_) | Transfer::DirectJump => self.jumps += 1,
             }
         }
     }
@@ -55,8 +64,35 @@ fn of_profile(profile: &Profile) -> [u64; 3] {
     sums.map(|sum| sum as u64)
 }
 
+/// A marker that takes each module for one function.
+struct Modules;
+
+impl Marker for Modules {
+    fn setting(&self) -> String {
+        String::new()
+    }
+    fn entries(&mut self, _: &Module) -> Vec<u64> {
+        Vec::new()
+    }
+    fn function_around(&mut self, module: &Module, _: u64) -> Option<Range<u64>> {
+        Some(module.start..module.end)
+    }
+    fn starts(&mut self, thread: &MarkedThread, _: Birth) -> Vec<Deed> {
+        vec![Deed::Open(thread.thread)]
+    }
+    fn reached(&mut self, _: &MarkedThread, _: &Mark, _: &dyn ProgramMemory) -> Answer {
+        Answer::default()
+    }
+}
+
 #[track_caller]
 fn agree(arguments: &[&str], records: CallRecords) {
+    agree_with(arguments, records, None);
+}
+
+/// Compares the sums, and returns the number of jumps that were recorded.
+#[track_caller]
+fn agree_with(arguments: &[&str], records: CallRecords, marker: Option<SharedMarker>) -> u64 {
     let command = Command {
         program: arguments[0].into(),
         arguments: arguments[1..].iter().map(|argument| argument.into()).collect(),
@@ -68,8 +104,12 @@ fn agree(arguments: &[&str], records: CallRecords) {
         ..Options::default()
     };
     let (last, readers) = (HashMap::new(), HashMap::new());
-    let mut sums = Sums { records, last, readers, calls: 0, returns: 0 };
-    let outcome = run(&command, &options, &mut sums).expect("it runs");
+    let mut sums = Sums { records, last, readers, calls: 0, returns: 0, jumps: 0 };
+    let outcome = match marker {
+        Some(marker) => run_marked(&command, &options, &mut sums, marker),
+        None => run(&command, &options, &mut sums),
+    };
+    let outcome = outcome.expect("it runs");
     let of = |part: fn(&Ticks) -> u64| sums.last.values().map(part).sum::<u64>();
     let [instructions, loads, stores] = of_profile(&outcome.profile);
     assert_eq!(of(|ticks| ticks.instructions), instructions, "{arguments:?}");
@@ -77,6 +117,17 @@ fn agree(arguments: &[&str], records: CallRecords) {
         assert_eq!([of(|ticks| ticks.loads), of(|ticks| ticks.stores)], [loads, stores], "{arguments:?}");
     }
     assert!(sums.calls > 100 && sums.calls.abs_diff(sums.returns) < 200, "{} {}", sums.calls, sums.returns);
+    sums.jumps
+}
+
+#[test]
+fn jumps_within_a_function_are_not_recorded() {
+    for records in [CallRecords::Instructions, CallRecords::References] {
+        let program = ["/bin/sh", "-c", "i=0; while [ $i -lt 200 ]; do i=$((i+1)); done"];
+        let all = agree_with(&program, records, None);
+        let between = agree_with(&program, records, Some(Rc::new(RefCell::new(Modules))));
+        assert!(between < all, "{between} of {all} jumps lead into other modules");
+    }
 }
 
 #[test]

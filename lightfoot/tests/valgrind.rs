@@ -472,7 +472,7 @@ fn what_cannot_be_done_is_said_in_a_sentence() {
         ran.fails_with(status).says(sentence);
         assert!(ran.said().starts_with("valgrind: ") && ran.said().lines().count() == 1, "{}", ran.said());
     };
-    for tool in ["memcheck", "helgrind", "drd", "lackey", "exp-bbv", "nosuch"] {
+    for tool in ["memcheck", "helgrind", "drd", "exp-bbv", "nosuch"] {
         refused(&[&format!("--tool={tool}"), "true"], 1, &format!("lightfoot is no {tool}"));
     }
     refused(&["true"], 1, "lightfoot is no memcheck");

@@ -3,6 +3,7 @@
 use super::decode::{Decoded, End};
 use super::event_request::EventRequests;
 use crate::target::trust::Trust;
+use std::ops::Range;
 
 /// A decoded basic block of a superblock.
 pub(crate) struct BasicBlock {
@@ -19,6 +20,9 @@ pub(crate) struct BasicBlock {
     pub(crate) events: EventRequests,
     /// Whether it ends with a direct jump into another function that is recorded as calls are.
     pub(crate) is_tail_jump: bool,
+    /// The addresses of the function whose jump by a register or memory ends the block: jumps
+    /// within them are no calls. `None` records all jumps, if calls are recorded.
+    pub(crate) jumps_within: Option<Range<u64>>,
 }
 
 impl BasicBlock {

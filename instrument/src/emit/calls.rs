@@ -10,7 +10,15 @@
 //! ```
 //!
 //! The fragment's own weights may not have been added to the running sums yet; then the words
-//! contain them all the same. **Leaves out** which fragments record (`plan`), and what the words
+//! contain them all the same. A jump by a register or memory whose target lies within its own
+//! function is passed over:
+//!
+//! ```text
+//!   flags to rax (if live) ─▶ target − start < bytes? ──yes──▶ flags back ──▶ the transfer
+//!                                    └─no─▶ flags back ─▶ words ─────────────────▲
+//! ```
+//!
+//! **Leaves out** which fragments record (`plan`), and what the words
 //! mean (`call`).
 
 use super::emitter::Emitter;
@@ -21,7 +29,8 @@ use crate::code::assembler::{gpr, reg, Assembler};
 use crate::code::counter::tick_address;
 use crate::plan::block::{recorded_transfer, RecordedTransfer};
 use crate::target::layout::context;
-use assembler::{Memory, Size};
+use assembler::{Alu, Condition, Gpr, Memory, Size};
+use std::ops::Range;
 
 /// The sums that each word has: their indices, and the size code that `first` may replace.
 const WORDS: [(usize, u32); 2] = [(0, 0), (1, REFERENCES)];
@@ -63,6 +72,59 @@ impl Emitter {
             RecordedTransfer::IndirectJump => JUMP,
             RecordedTransfer::Return => RETURN,
         };
+        // Most jumps by a register or memory are those of a `switch`.
+        let function = end.block.jumps_within.as_ref().filter(|_| kind == RecordedTransfer::IndirectJump);
+        let inside = function.map(|function| self.jump_if_within(function));
+        self.indirect_words(end, first);
+        if let Some(inside) = inside {
+            self.land_within(inside);
+        }
+    }
+
+    /// Emits a jump for targets in rcx that lie within a function; returns its place. Uses rdx, and
+    /// rax for flags that are live; both are free.
+    fn jump_if_within(&mut self, function: &Range<u64>) -> usize {
+        self.keep_flags();
+        let code = &mut self.buffer.hot;
+        code.mov_imm(reg::RDX, function.start.wrapping_neg());
+        code.registers(Alu::Add, reg::RDX, reg::RCX);
+        code.compare_imm(reg::RDX, (function.end - function.start) as i32);
+        let inside = code.jump_if(Condition::Below);
+        self.return_flags();
+        inside
+    }
+
+    /// Emits where the jump at `inside` leads, behind the code that it passes over.
+    fn land_within(&mut self, inside: usize) {
+        if self.flags_free() {
+            let code = &mut self.buffer.hot;
+            return code.patch(inside, code.len());
+        }
+        let done = self.buffer.hot.jump();
+        self.buffer.hot.patch(inside, self.buffer.hot.len());
+        self.return_flags();
+        self.buffer.hot.patch(done, self.buffer.hot.len());
+    }
+
+    /// Moves flags that are live to rax.
+    fn keep_flags(&mut self) {
+        if !self.flags_free() {
+            self.buffer.hot.code().flags_to_ah();
+            self.buffer.hot.code().set_if(Condition::Overflow, Gpr::RAX);
+        }
+    }
+
+    /// Moves them back.
+    fn return_flags(&mut self) {
+        if !self.flags_free() {
+            // The sum overflows if al is 1, which restores the overflow flag.
+            self.buffer.hot.code().alu_immediate(Alu::Add, Size::Byte, Gpr::RAX, 0x7f);
+            self.buffer.hot.code().ah_to_flags();
+        }
+    }
+
+    /// Emits the words of an indirect transfer, the first of which has the size code `first`.
+    fn indirect_words(&mut self, end: &BlockEnd, first: u32) {
         let block = end.block.number;
         let added = if self.counted { [0; 3] } else { self.weights };
         let words = self.words();

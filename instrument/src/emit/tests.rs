@@ -36,6 +36,7 @@ fn block(code: &[u8]) -> BasicBlock {
         next: None,
         events,
         is_tail_jump: false,
+        jumps_within: None,
     }
 }
 

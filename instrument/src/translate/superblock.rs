@@ -10,6 +10,7 @@ use crate::code::superblock::BasicBlock;
 use crate::profile::{Block, Instruction};
 use crate::target::trust::{Modules, Trust};
 use iced_x86::FlowControl;
+use std::ops::Range;
 
 impl Translator {
     /// Decodes the superblock at `pc` and enters its blocks into the profile.
@@ -38,8 +39,10 @@ impl Translator {
             }
             let number = self.enter_block(ip, module, &mut instructions);
             let events = EventRequests::default();
+            let (is_tail_jump, jumps_within) = (false, None);
             let mut block =
-                BasicBlock { ip, instructions, end, number, next: None, events, is_tail_jump: false };
+                BasicBlock { ip, instructions, end, number, next: None, events, is_tail_jump, jumps_within };
+            block.jumps_within = self.jumps_within(&block, (trust, module), modules);
             block.is_tail_jump = self.is_tail_jump(&block, (trust, module), modules);
             let next = follow(&block).filter(|_| !block.is_tail_jump);
             // New code ends where another fragment begins or after a few blocks. Code that is
@@ -85,6 +88,22 @@ impl Translator {
             let target = instruction.near_branch_target();
             self.watch.leaves_function(modules.module(module), instruction.ip(), target)
         }
+    }
+
+    /// The addresses of the function whose jump by a register or memory ends the block, if calls
+    /// are recorded and the marker knows the function.
+    fn jumps_within(
+        &self,
+        block: &BasicBlock,
+        (trust, module): (Trust, u32),
+        modules: &impl Modules,
+    ) -> Option<Range<u64>> {
+        let last = block.last().filter(|_| self.calls != CallRecords::None && trust == Trust::Text)?;
+        let jumps = last.instruction.flow_control() == FlowControl::IndirectBranch;
+        if block.end != End::Transfer || !jumps {
+            return None;
+        }
+        self.watch.function_around(modules.module(module), last.instruction.ip())
     }
 
     /// Enters a block and its instructions into the profile; returns the block's number.

@@ -19,6 +19,7 @@ use crate::profile;
 use crate::target::trust::{Modules, Trust};
 use iced_x86::{Code, Instruction, Register};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 /// `rol rdi` by 3, 13, 61 and 51 bits, which together change nothing.
 const ROTATIONS: [u64; 4] = [3, 13, 61, 51];
@@ -151,6 +152,21 @@ impl Watch {
         let (Some(marker), Some(module)) = (&self.marker, module) else { return false };
         (module.start..module.end).contains(&target)
             && marker.borrow_mut().leaves_function(module, from, target)
+    }
+
+    /// The addresses of the function at `address` of a module, as far as the marker knows them and
+    /// they lie in the module.
+    pub(crate) fn function_around(
+        &self,
+        module: Option<&profile::Module>,
+        address: u64,
+    ) -> Option<Range<u64>> {
+        let (marker, module) = (self.marker.as_ref()?, module?);
+        let function = marker.borrow_mut().function_around(module, address)?;
+        let function = function.start.max(module.start)..function.end.min(module.end);
+        // Generated code compares with a constant of 31 bits.
+        let fits = function.contains(&address) && function.end - function.start <= i32::MAX as u64;
+        fits.then_some(function)
     }
 
     /// Ends the decoded block with its first mark, or before an entry, and notes them.

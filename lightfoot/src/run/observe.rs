@@ -7,7 +7,7 @@
 
 use crate::run::images::Images;
 use crate::run::simulation::{Simulated, Simulation};
-use event::{Complex, Groups, Record, StateLayout, Step, Upcoming};
+use event::{masked_reference, Access, Complex, Groups, Record, Shape, StateLayout, Step, Upcoming};
 use instrument::{ComplexCounts, EndedImage, Observer, Progress, Threads};
 use present::progress::Line;
 use simulate::References;
@@ -32,28 +32,46 @@ impl Counter {
     pub fn threads(&self) -> Vec<(u32, References)> {
         self.threads.iter().map(|(&thread, (_, counts))| (thread, *counts)).collect()
     }
+}
 
-    fn whole(&mut self, thread: u32, site: usize, complex: &Complex) {
-        if self.sites.len() <= site {
-            self.sites.resize(site + 1, References::default());
-        }
-        let (loads, stores) = complex.loads_and_stores(&self.layout);
-        let mut counts = References { loads, stores, ..References::default() };
-        counts.execute(complex);
-        let thread = &mut self.threads.entry(thread).or_default().1;
-        for sum in [&mut self.sites[site], thread] {
-            sum.add(&counts);
-        }
+/// Adds what a complex reference of a site did.
+fn add(sites: &mut Vec<References>, site: usize, of_thread: &mut References, counts: &References) {
+    if sites.len() <= site {
+        sites.resize(site + 1, References::default());
     }
+    sites[site].add(counts);
+    of_thread.add(counts);
+}
+
+/// What one complex reference did.
+fn of_complex(complex: &Complex, layout: &StateLayout) -> References {
+    let (loads, stores) = complex.loads_and_stores(layout);
+    let mut counts = References { loads, stores, ..References::default() };
+    counts.execute(complex);
+    counts
+}
+
+/// What one masked access did: most complex references are such.
+fn of_masked(shape: Shape, [base, mask]: [u64; 2]) -> References {
+    let access = masked_reference(shape, base, mask).map(|(_, _, access)| access);
+    let once = |wanted| u64::from(access == Some(wanted));
+    let (loads, stores) = (once(Access::Load), once(Access::Store));
+    References { loads, stores, executions: 1, iterations: 1, ..References::default() }
 }
 
 impl Observer for Counter {
-    fn records(&mut self, thread: u32, records: &[Record]) {
-        for record in records {
-            let step = self.threads.entry(thread).or_default().0.push(record);
-            if let Step::Whole(site, complex) = step {
-                self.whole(thread, site, &complex);
+    fn records(&mut self, thread: u32, mut records: &[Record]) {
+        let (groups, of_thread) = self.threads.entry(thread).or_default();
+        while let [record, rest @ ..] = records {
+            if let Some((shape, values)) = groups.masked(records) {
+                add(&mut self.sites, record.site(), of_thread, &of_masked(shape, values));
+                records = &records[2..];
+                continue;
             }
+            if let Step::Whole(site, complex) = groups.push(record) {
+                add(&mut self.sites, site, of_thread, &of_complex(&complex, &self.layout));
+            }
+            records = rest;
         }
     }
 
@@ -177,7 +195,7 @@ fn draw(line: &mut Line, progress: &Progress) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use event::{AddressWidth, Segment, Shape, StringOperation};
+    use event::{AddressWidth, Direction, MaskedLayout, Segment, StringOperation};
 
     /// `rep movsb` of `bytes` bytes at site 5.
     fn copy(bytes: u64) -> Vec<Record> {
@@ -202,5 +220,29 @@ mod tests {
         let sites = counter.finish();
         let twice = References { loads: 13, stores: 13, iterations: 13, executions: 2, counted_down: 2 };
         assert_eq!(sites[5], twice);
+    }
+
+    #[test]
+    fn masked_accesses_count_as_other_complex_references() {
+        let layouts = [MaskedLayout::InPlace, MaskedLayout::Packed, MaskedLayout::Broadcast];
+        let directions = [Direction::Load, Direction::Store];
+        for (direction, layout) in directions.iter().flat_map(|one| layouts.map(|layout| (*one, layout))) {
+            let shape = Shape::Masked { direction, layout, element_bytes: 4, count: 16 };
+            let (mut records, mut expected) = (copy(3), References::default());
+            expected.add(&References { loads: 3, stores: 3, iterations: 3, executions: 1, counted_down: 1 });
+            for mask in [0, 1, 0x8421, 0xffff] {
+                let complex = Complex::new(shape, &[0x1000, mask]);
+                complex.encode(5, &mut records);
+                expected.add(&of_complex(&complex, &StateLayout::default()));
+                assert_eq!(of_masked(shape, [0x1000, mask]), of_complex(&complex, &StateLayout::default()));
+            }
+            for cut in 0..records.len() {
+                let mut counter = Counter::default();
+                counter.records(1, &records[..cut]);
+                counter.records(1, &records[cut..]);
+                assert_eq!(counter.threads(), [(1, expected)]);
+                assert_eq!(counter.finish()[5], expected);
+            }
+        }
     }
 }

@@ -19,7 +19,7 @@ pub use call_graph::{Event, Events};
 pub use cell::{Cell, Grain};
 pub use counts::{Counts, Misses};
 pub use excerpt::Excerpts;
-pub use part::Part;
+pub use part::{BlockLeft, Part};
 
 use crate::cli::Rep;
 use cell::Cells;

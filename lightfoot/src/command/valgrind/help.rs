@@ -16,7 +16,7 @@ const DESCRIPTION: &[&str] = &[
 ];
 
 const USAGE: &[&str] = &[
-    "lightfoot valgrind --tool=callgrind|cachegrind|dhat|massif|none [OPTIONS] PROGRAM [ARGUMENTS]...",
+    "lightfoot valgrind --tool=callgrind|cachegrind|dhat|massif|lackey|none [OPTIONS] PROGRAM [ARGUMENTS]...",
     "lightfoot valgrind --install DIR",
 ];
 
@@ -25,7 +25,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     (
         "tool",
         "NAME",
-        "callgrind, cachegrind, dhat, massif, or none, which runs the program and counts nothing",
+        "callgrind, cachegrind, dhat, massif, lackey, or none, which runs the program and counts nothing",
     ),
     (
         "toggle-collect",
@@ -51,6 +51,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("num-callers", "N", "Frames by which DHAT tells places apart, that of malloc included"),
     ("massif-out-file", "FILE", "Where Massif's file goes"),
     ("alloc-fn", "FUNCTION", "A function that allocates for others, which Massif's trees leave out"),
+    ("fnname", "FUNCTION", "The function whose calls lackey counts, instead of main"),
     ("log-file", "FILE", "Where the log goes, instead of to standard error"),
     ("dump-instr", "YES", "Write addresses of instructions"),
     ("dump-line", "YES", "Write source lines"),

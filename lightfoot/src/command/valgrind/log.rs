@@ -42,6 +42,7 @@ fn text(entry: &Entry<'_>, tool: Tool, all: &Settings) -> String {
             Tool::Cachegrind => "Cachegrind, as lightfoot counts it".to_owned(),
             Tool::Dhat => "DHAT, as lightfoot counts it".to_owned(),
             Tool::Massif => "Massif, as lightfoot counts it".to_owned(),
+            Tool::Lackey => "Lackey, as lightfoot counts it".to_owned(),
             Tool::Nothing => "Nulgrind, as lightfoot runs it".to_owned(),
         },
         "Licence: MIT or Apache-2.0".to_owned(),

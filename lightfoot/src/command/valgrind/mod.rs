@@ -1,4 +1,4 @@
-//! `lightfoot valgrind`: callgrind, cachegrind, DHAT and Massif for those who already call them.
+//! `lightfoot valgrind`: callgrind, cachegrind, DHAT, Massif and lackey for those who call them.
 //!
 //! The command line, the names of files, the log and the exit status are Valgrind's; what counts is
 //! lightfoot's engine. The same happens where the executable is called `valgrind`. A run is
@@ -8,6 +8,7 @@
 mod files;
 mod heap;
 pub(super) mod help;
+mod lackey;
 mod log;
 mod names;
 mod options;
@@ -127,7 +128,7 @@ fn check_folders(tool: Tool, all: &Settings) -> Result<()> {
         Tool::Cachegrind => all.cachegrind_file.as_deref(),
         Tool::Dhat => all.dhat_file.as_deref(),
         Tool::Massif => all.massif_file.as_deref(),
-        Tool::Nothing => None,
+        Tool::Lackey | Tool::Nothing => None,
     };
     for name in [costs, all.log_file.as_deref()].into_iter().flatten() {
         let name = names::expanded(name, 0, 1).map_err(anyhow::Error::msg)?;
@@ -174,17 +175,18 @@ struct Found {
 }
 
 fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
-    let caches = all.simulates_caches().then(|| caches(all));
+    let counts_events = matches!(tool, Tool::Callgrind | Tool::Cachegrind);
+    let caches = (counts_events && all.simulates_caches()).then(|| caches(all));
     let requests = Requests::new(tool, all);
     let (stream, recorded) = match caches.map(levels) {
-        Some(levels) if tool != Tool::Nothing => {
+        Some(levels) => {
             let stream = plan_levels(&levels, WriteBacks::Ignored).stream;
             let simulation = Simulation::new(&levels, WriteBacks::Ignored)
                 .context("these caches cannot be simulated")?
                 .from_stream(stream);
             (stream, Recorded::Simulated(Box::new(simulation)))
         }
-        _ => (Stream::Counts, Recorded::Counted),
+        None => (Stream::Counts, Recorded::Counted),
     };
     let children = if all.trace_children { Children::Followed } else { Children::Released };
     let translations = translations();
@@ -223,10 +225,16 @@ fn report(
     all: &Settings,
     command: &Command,
     found: &mut Found,
-    (caches, requests, symbols): (Option<[[u64; 3]; 3]>, &Requests, Symbolizer),
+    (caches, requests, mut symbols): (Option<[[u64; 3]; 3]>, &Requests, Symbolizer),
 ) -> Result<()> {
     let Found { outcome, sections } = found;
-    let places = (tool != Tool::Nothing).then(|| Places::new(&mut outcome.profile, sections, all, symbols));
+    let places = match tool {
+        Tool::Callgrind | Tool::Cachegrind => {
+            let symbols = std::mem::take(&mut symbols);
+            Some(Places::new(&mut outcome.profile, sections, all, symbols))
+        }
+        _ => None,
+    };
     let order = if tool == Tool::Cachegrind { Event::CACHEGRIND } else { Event::ALL };
     let events = if caches.is_some() { order.to_vec() } else { vec![Event::Ir] };
     let mut number = 0;
@@ -242,7 +250,8 @@ fn report(
         };
         let words: Vec<_> = words.into_iter().map(|word| word.to_string_lossy()).collect();
         let text = one_line(&words.join(" "));
-        let mut counted = None;
+        let (mut counted, mut more) = (None, Vec::new());
+        let own: Vec<&Section> = sections.iter().filter(|section| section.image == image).collect();
         if let Some(places) = &places {
             let shape = Shape {
                 version: all.version.clone(),
@@ -254,16 +263,17 @@ fn report(
                 lines: all.lines,
                 compressed: all.compress_strings,
             };
-            let own = sections.iter().filter(|section| section.image == image).collect();
             let triggers = requests.triggers.get(&image).map_or(&[][..], Vec::as_slice);
             let written = Written { shape, sections: own, triggers, number };
             let sum: Events = files::write(&written, (tool, all), (places, &outcome.profile))?;
             counted = Some((&events[..], sum));
+        } else if tool == Tool::Lackey && all.basic_counts {
+            let counts = lackey::count(&own, &outcome.profile, all, &mut symbols);
+            more = lackey::lines(&counts, &all.function, process.exit.unwrap_or(outcome.exit));
         }
         let parent =
             process.parent.map_or_else(std::process::id, |parent| outcome.processes[parent].pid as u32);
         let warnings = if index == 0 { &outcome.warnings[..] } else { &[] };
-        let more = Vec::new();
         let entry = log::Entry { pid: process.pid, parent, command: &text, warnings, counted, more, number };
         log::write(&entry, (tool, all))?;
     }

@@ -41,8 +41,8 @@ const NO_TRANSLATOR: &str = "a setting of Valgrind's translator";
 const NO_CONTEXTS: &str = "functions are not told apart by callers; totals are the same";
 const CYCLES: &str = "such caches are described by a machine: use lightfoot cache --machine";
 
-/// All options, as their manuals order them: of all tools, callgrind, cachegrind, DHAT, Massif, and
-/// ours.
+/// All options, as their manuals order them: of all tools, callgrind, cachegrind, DHAT, Massif,
+/// lackey, and ours.
 pub(super) const OPTIONS: &[Known] = &[
     obeyed("--tool", settings::tool),
     obeyed("--trace-children", |all, value| settings::yes_no(&mut all.trace_children, value)),
@@ -133,7 +133,7 @@ pub(super) const OPTIONS: &[Known] = &[
     obeyed("--instr-atstart", |all, value| settings::yes_no(&mut all.instruments_at_start, value)),
     obeyed("--collect-atstart", |all, value| settings::yes_no(&mut all.collects_at_start, value)),
     obeyed("--toggle-collect", settings::toggle),
-    refused("--collect-jumps", "branches are counted by lightfoot tool branch-mix"),
+    same("--collect-jumps", "jumps have no lines; lightfoot tool branch-mix counts branches"),
     same("--collect-systime", "system calls are not timed, and their events have no column"),
     refused("--collect-bus", "locked instructions are not counted"),
     obeyed("--separate-threads", |all, value| settings::yes_no(&mut all.separate_threads, value)),
@@ -179,6 +179,15 @@ pub(super) const OPTIONS: &[Known] = &[
     obeyed("--time-unit", settings::time_unit),
     refused("--stacks", "stacks are not followed"),
     refused("--pages-as-heap", "pages that the program maps itself are not followed"),
+    // Lackey.
+    obeyed("--basic-counts", |all, value| settings::yes_no(&mut all.basic_counts, value)),
+    obeyed("--fnname", |all, value| settings::name(&mut all.function, value)),
+    refused(
+        "--detailed-counts",
+        "operations are Valgrind's own; lightfoot tool opcode-mix counts instructions",
+    ),
+    refused("--trace-mem", "use lightfoot tool memory-trace"),
+    refused("--trace-superblocks", "use lightfoot tool memory-trace, whose records name blocks"),
     // Ours.
     obeyed("--rep", settings::rep),
     obeyed("--calls", |all, value| settings::yes_no(&mut all.calls, value)),

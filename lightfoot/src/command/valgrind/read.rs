@@ -16,8 +16,8 @@ pub(super) enum Asked {
     Options,
     /// Links to this executable in a folder.
     Install(OsString),
-    /// The valgrind at a path, because the tool is none of ours; with the options of files and of
-    /// the environment.
+    /// The valgrind at a path, because the tool is none of ours or an option is not possible here;
+    /// with the options of files and of the environment.
     Other(String, Vec<String>),
     /// A run of a program, whose words may be none.
     Run(Box<Settings>, Vec<OsString>),
@@ -40,14 +40,41 @@ pub(super) fn read(words: &[OsString]) -> Result<Asked, String> {
     let configured = if is_alone { Vec::new() } else { configured() };
     let last = |name: &str| configured.iter().chain(&own).rev().find_map(|word| word.strip_prefix(name));
     let tool = last("--tool=").unwrap_or("memcheck");
+    let is_answered_here = own.iter().any(|word| HERE.contains(&word.as_str()));
+    let other = last("--fallback=").filter(|path| !path.is_empty() && !is_answered_here);
+    let other = other.map(|path| Asked::Other(path.to_owned(), configured.clone()));
     // The options of another valgrind are its own, so it is found before any of them is read.
-    if let (None, Some(path)) = (Tool::named(tool), last("--fallback=")) {
-        if !path.is_empty() && !own.iter().any(|word| HERE.contains(&word.as_str())) {
-            return Ok(Asked::Other(path.to_owned(), configured));
-        }
+    match (read_options(tool, &configured, &own, rest), other) {
+        (_, Some(other)) if Tool::named(tool).is_none() => Ok(other),
+        (Err(Refusal { of: Owner::Valgrind, .. }), Some(other)) => Ok(other),
+        (Err(refusal), _) => Err(refusal.why),
+        (Ok(asked), _) => Ok(asked),
     }
+}
+
+/// Why an option cannot be obeyed.
+struct Refusal {
+    why: String,
+    of: Owner,
+}
+
+/// Who knows an option.
+enum Owner {
+    /// Valgrind may.
+    Valgrind,
+    /// We alone do.
+    Lightfoot,
+}
+
+/// Reads options, behind those of files and of the environment.
+fn read_options(
+    tool: &str,
+    configured: &[String],
+    own: &[String],
+    rest: &[OsString],
+) -> Result<Asked, Refusal> {
     let mut settings = Settings::default();
-    for word in &configured {
+    for word in configured {
         apply(&mut settings, tool, word)?;
     }
     let described = own.iter().filter(|word| !word.starts_with("--tool="));
@@ -59,8 +86,9 @@ pub(super) fn read(words: &[OsString]) -> Result<Asked, String> {
             "--options" => return Ok(Asked::Options),
             "--install" => {
                 let folder = own.get(index + 1).map(OsString::from).or_else(|| rest.first().cloned());
-                return folder.map(Asked::Install).ok_or_else(|| {
-                    String::from("--install needs the folder in which the link is to be made")
+                return folder.map(Asked::Install).ok_or_else(|| Refusal {
+                    why: "--install needs the folder in which the link is to be made".into(),
+                    of: Owner::Lightfoot,
                 });
             }
             word => apply(&mut settings, tool, word)?,
@@ -71,7 +99,7 @@ pub(super) fn read(words: &[OsString]) -> Result<Asked, String> {
 
 /// Obeys an option. One that begins with the name of a tool (`--memcheck:leak-check=yes`) is for
 /// that tool alone.
-fn apply(all: &mut Settings, tool: &str, word: &str) -> Result<(), String> {
+fn apply(all: &mut Settings, tool: &str, word: &str) -> Result<(), Refusal> {
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
     let own_name;
     let name = match name.split_once(':') {
@@ -84,21 +112,25 @@ fn apply(all: &mut Settings, tool: &str, word: &str) -> Result<(), String> {
     };
     let Some(known) = options::find(name) else {
         let nearest = options::nearest(name).map(|near| format!("; did you mean {near}?"));
-        return Err(format!("Unknown option: {word}{}", nearest.unwrap_or_default()));
+        let why = format!("Unknown option: {word}{}", nearest.unwrap_or_default());
+        return Err(Refusal { why, of: Owner::Valgrind });
     };
-    match known.effect {
+    let of = if options::OURS.contains(&name) { Owner::Lightfoot } else { Owner::Valgrind };
+    let done = match known.effect {
         Effect::Obeyed(set) => set(all, value).map_err(|why| format!("Bad option: {word}: {why}")),
         Effect::Same(_) => Ok(()),
         Effect::Refused(_) if value == "no" => Ok(()),
         Effect::Refused(why) => Err(format!("option {word} is not possible here: {why}")),
-    }
+    };
+    done.map_err(|why| Refusal { why, of })
 }
 
 /// The options in `~/.valgrindrc`, `$VALGRIND_OPTS` and `./.valgrindrc`. A file here that others
 /// can write is not read.
 fn configured() -> Vec<String> {
     let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
-    let home = std::env::var_os("HOME").map(|home| read(&Path::new(&home).join(".valgrindrc")));
+    // Some callers clear the environment; the system's list of users has the home directory too.
+    let home = std::env::home_dir().map(|home| read(&home.join(".valgrindrc")));
     let variable = std::env::var("VALGRIND_OPTS").unwrap_or_default();
     let here = Path::new(".valgrindrc");
     let here = if is_trusted(here) { read(here) } else { String::new() };

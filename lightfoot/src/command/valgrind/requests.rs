@@ -9,6 +9,7 @@ use instrument::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, Mar
 use instrument::Module;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
 use symbol::{Named, Symbolizer, Wanted, WantedFunctions};
@@ -218,6 +219,7 @@ impl Requests {
             Tool::Cachegrind => b"cachegrind\0",
             Tool::Dhat => b"dhat\0",
             Tool::Massif => b"massif\0",
+            Tool::Lackey => b"lackey\0",
             Tool::Nothing => b"none\0",
         };
         let room = (words[2] as usize).min(name.len());
@@ -270,6 +272,10 @@ impl Marker for Requests {
     fn leaves_function(&mut self, module: &Module, from: u64, target: u64) -> bool {
         let functions = [from, target].map(|address| self.symbols.function_at(module, address).function);
         functions[0] != functions[1]
+    }
+
+    fn function_around(&mut self, module: &Module, address: u64) -> Option<Range<u64>> {
+        Some(self.symbols.function_at(module, address).range)
     }
 
     fn starts(&mut self, thread: &MarkedThread, birth: Birth) -> Vec<Deed> {

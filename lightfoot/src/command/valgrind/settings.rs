@@ -21,6 +21,8 @@ pub(super) enum Tool {
     Dhat,
     /// Heap blocks at moments of the run, by the place that allocated them.
     Massif,
+    /// Branches, blocks, instructions and the calls of one function.
+    Lackey,
     /// The program and nothing else.
     Nothing,
 }
@@ -40,6 +42,10 @@ pub(super) struct Settings {
     pub(super) massif_file: Option<String>,
     /// When Massif looks at the heap.
     pub(super) snapshots: SnapshotPlan,
+    /// Whether lackey counts anything.
+    pub(super) basic_counts: bool,
+    /// The function whose calls lackey counts.
+    pub(super) function: String,
     /// What Massif's file shows.
     pub(super) massif: MassifShape,
     /// Frames of a stack, that of the allocating function included.
@@ -82,6 +88,8 @@ impl Default for Settings {
             dhat_file: None,
             massif_file: None,
             snapshots: SnapshotPlan { at_most: 100, detailed_every: 10, peak_percent: 1.0, block_bytes: 8 },
+            basic_counts: true,
+            function: "main".into(),
             massif: MassifShape {
                 described: String::new(),
                 depth: 30,
@@ -119,6 +127,7 @@ impl Tool {
             "cachegrind" => Some(Tool::Cachegrind),
             "dhat" => Some(Tool::Dhat),
             "massif" => Some(Tool::Massif),
+            "lackey" => Some(Tool::Lackey),
             "none" => Some(Tool::Nothing),
             _ => None,
         }
@@ -130,7 +139,7 @@ impl Settings {
     pub(super) fn known_tool(&self) -> Result<Tool, String> {
         Tool::named(&self.tool).ok_or_else(|| {
             format!(
-                "lightfoot is no {}: it is callgrind, cachegrind, dhat, massif and none; name the real valgrind with \
+                "lightfoot is no {}: it is callgrind, cachegrind, dhat, massif, lackey and none; name the real valgrind with \
                  --fallback=PATH for other tools, also in $VALGRIND_OPTS",
                 self.tool
             )
@@ -190,6 +199,15 @@ pub(super) fn text(to: &mut Option<String>, value: &str) -> Result<(), String> {
         return Err("expected a name behind =".into());
     }
     *to = Some(value.to_owned());
+    Ok(())
+}
+
+/// Notes the name of a function.
+pub(super) fn name(to: &mut String, value: &str) -> Result<(), String> {
+    if value.is_empty() {
+        return Err("expected the name of a function".into());
+    }
+    *to = value.to_owned();
     Ok(())
 }
 

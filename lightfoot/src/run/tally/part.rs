@@ -13,7 +13,7 @@ use call_graph::Events;
 use instrument::mark::PartCounts;
 use instrument::{Numbering, Profile};
 use simulate::{BlockMisses, SiteMisses};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The counts of one image. Blocks and sites are indices into the tables of a profile.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +34,17 @@ pub struct Part {
     pub sites: Vec<(u32, SiteMisses)>,
     /// Misses of blocks.
     pub blocks: Vec<(u32, BlockMisses)>,
+}
+
+/// How often a block was entered, and how it was left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockLeft {
+    /// How often it was entered.
+    pub entered: u64,
+    /// How often it was left before its last instruction had retired.
+    pub early: u64,
+    /// How often the conditional branch at its end was taken.
+    pub taken: u64,
 }
 
 impl Part {
@@ -116,6 +127,19 @@ impl Part {
     /// The blocks that ran, under the numbers of the part.
     pub fn ran(&self) -> impl Iterator<Item = u32> + '_ {
         self.executions.iter().chain(&self.aside).map(|&(block, _)| block)
+    }
+
+    /// How each block that ran was left.
+    pub fn blocks_left(&self) -> impl Iterator<Item = (u32, BlockLeft)> + '_ {
+        let taken: HashMap<u32, u64> = self.taken.iter().copied().collect();
+        let mut early: HashMap<u32, u64> = HashMap::new();
+        for &(block, _, times) in &self.cut {
+            *early.entry(block).or_default() += times;
+        }
+        self.executions.iter().map(move |&(block, entered)| {
+            let of = |counts: &HashMap<u32, u64>| counts.get(&block).copied().unwrap_or(0);
+            (block, BlockLeft { entered, early: of(&early), taken: of(&taken) })
+        })
     }
 
     /// The events of a simulation of two levels, by keys of instructions.
