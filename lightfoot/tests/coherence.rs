@@ -161,13 +161,17 @@ fn threads_share_cores() {
     let one = report(&kernels.shared, "near", &["--cores", "1"]);
     let totals = &one["totals"];
     assert_eq!(["invalidations", "true_sharing", "false_sharing"].map(|field| number(totals, field)), [0; 3]);
-    assert_eq!((&one["placed"], one["cores"].as_array().unwrap().len()), (&json(b"{\"cores\":1,\"migrations\":0}"), 1));
+    assert_eq!(
+        (&one["placed"], one["cores"].as_array().unwrap().len()),
+        (&json(b"{\"cores\":1,\"migrations\":0}"), 1)
+    );
     assert_eq!(one["cores"][0]["threads"].as_array().unwrap().len(), 3);
     // Two threads on two cores take the line from each other as often as with cores of their own.
     let two = of_object(&report(&kernels.shared, "near", &["--cores", "2"]), "near_counts");
     assert!(two.0 > 10_000 && two.1 * 20 < two.0, "{two:?}");
     // Four threads on two cores: fewer than on four, since two of them share each cache.
-    let [few, many] = ["2", "8"].map(|cores| of_object(&report(&kernels.shared, "spin", &["--cores", cores]), "pool"));
+    let [few, many] =
+        ["2", "8"].map(|cores| of_object(&report(&kernels.shared, "spin", &["--cores", cores]), "pool"));
     assert!(0 < few.0 && few.0 < many.0, "{few:?} {many:?}");
 }
 
@@ -221,7 +225,7 @@ fn options_that_do_not_go_together_are_refused() {
             "lines of up to 128 bytes",
         ),
         (&["--coherence", "--cores", "0"], "--cores: expected 1"),
-        (&["--cores", "4"], "--coherence"),
+        (&["--cores", "4"], "add --coherence"),
         (&["--coherence=lines"], "expected line, object or source"),
     ] {
         let ran = lightfoot().arg("cache").args(options).args(["--", "/bin/true"]).run();

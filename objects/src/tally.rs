@@ -28,7 +28,6 @@ impl ObjectMisses {
     pub fn totals(&self) -> Totals {
         Totals { caches: self.caches, tlbs: self.tlbs }
     }
-
 }
 
 /// Misses of an object while the program runs: how many missed which levels. Each miss changes one
@@ -98,12 +97,25 @@ pub(crate) struct Tally {
     others: HashMap<ObjectKey, u32>,
     keys: Vec<ObjectKey>,
     misses: Vec<Missed>,
+    /// The object that was looked up last.
+    last: Option<(ObjectKey, u32)>,
 }
 
 impl Tally {
     /// The number of an object.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn number(&mut self, key: ObjectKey) -> u32 {
+        match self.last {
+            Some((last, number)) if last == key => number,
+            _ => {
+                let number = self.look_up(key);
+                self.last = Some((key, number));
+                number
+            }
+        }
+    }
+
+    fn look_up(&mut self, key: ObjectKey) -> u32 {
         let (table, index) = match key {
             ObjectKey::Blocks(site) => (&mut self.sites, site),
             ObjectKey::Variable(number) => (&mut self.variables, number),

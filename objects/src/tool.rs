@@ -40,6 +40,8 @@ pub struct ObjectTool {
     uses: Option<AllUses>,
     simulator: Option<Simulator>,
     image: u32,
+    /// The image of the first program, whose records have the run's numbers.
+    first_image: Option<u32>,
     /// Complex references of threads whose records were read in part.
     groups: HashMap<u32, Groups>,
     found: Found,
@@ -77,6 +79,7 @@ impl ObjectTool {
             uses: None,
             simulator: None,
             image: 0,
+            first_image: None,
             groups: HashMap::new(),
             found: Found::default(),
             buffers: Buffers::default(),
@@ -103,9 +106,9 @@ impl ObjectTool {
         self.found
     }
 
-    /// Simulates the references of a batch, which are in the buffers.
-    fn simulate(&mut self, thread: u32) {
-        let Buffers { references, misses, .. } = &mut self.buffers;
+    /// Simulates the references of a batch; their misses are in the buffers then.
+    fn simulate(&mut self, thread: u32, references: &[Record]) {
+        let Buffers { misses, .. } = &mut self.buffers;
         count_kinds(references, &mut self.found.records);
         let (levels, stream) = (&self.levels, &self.stream);
         let simulator = self.simulator.get_or_insert_with(|| {
@@ -289,6 +292,7 @@ impl Tool for ObjectTool {
     }
 
     fn start(&mut self, program: &Program) {
+        self.first_image.get_or_insert(program.image);
         if std::mem::replace(&mut self.image, program.image) != program.image {
             self.end_image();
             self.map.iter_mut().for_each(ObjectMap::executes);
@@ -298,11 +302,20 @@ impl Tool for ObjectTool {
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
-        let Buffers { references, events, .. } = &mut self.buffers;
-        references.clear();
+        let mut divided = std::mem::take(&mut self.buffers.references);
+        let events = &mut self.buffers.events;
+        divided.clear();
         events.clear();
-        self.found.counts.damaged += batch.divide(references, events);
-        self.simulate(batch.thread());
+        // Loops without calls fill whole batches, of which nothing is to be copied.
+        let is_event = |record: &Record| record.what as u8 >> 4 == RecordKind::Tool as u8;
+        let is_first = self.first_image == Some(self.image) && batch.first_site() == 0;
+        let references = if is_first && !batch.raw().iter().any(is_event) {
+            batch.raw()
+        } else {
+            self.found.counts.damaged += batch.divide(&mut divided, events);
+            &divided
+        };
+        self.simulate(batch.thread(), references);
         let Some(map) = &mut self.map else { return };
         let (tally, calls) = (&mut self.tally, map.take(batch.thread()));
         let fields = self.fields.as_mut();
@@ -311,13 +324,14 @@ impl Tool for ObjectTool {
             (uses, thread)
         });
         let mut counting = Counting { map, tally, fields, uses, calls, sites: batch.sites() };
-        let Buffers { references, events, misses } = &self.buffers;
+        let Buffers { events, misses, .. } = &self.buffers;
         counting.merge(misses, events, references, self.groups.entry(batch.thread()).or_default());
         let Counting { calls, uses, .. } = counting;
         if let Some((uses, thread)) = uses {
             uses.put_back(batch.thread(), thread);
         }
         map.put_back(batch.thread(), calls);
+        self.buffers.references = divided;
     }
 
     fn finish(&mut self, summary: &Summary<'_>) -> std::io::Result<Report> {

@@ -175,7 +175,7 @@ pub struct Cache {
     pub quantum: u32,
     /// With --coherence: threads share N cores and move between them as schedulers move them
     /// [default: each living thread has a core of its own]
-    #[arg(long, value_name = "N", requires = "coherence", value_parser = clap::value_parser!(u16).range(1..=512))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     pub cores: Option<u16>,
     /// Options for rows of data.
     #[command(flatten)]

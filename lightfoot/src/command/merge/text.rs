@@ -72,7 +72,9 @@ impl Report {
     /// The rows that the reports are of, with what they are.
     pub(super) fn lines(&self) -> (String, Vec<Line>) {
         let rows = match (&self.by, &self.objects) {
-            (Some(by), Some(objects)) => return (by.join(", "), objects.lines(by.first().map_or("", |by| by))),
+            (Some(by), Some(objects)) => {
+                return (by.join(", "), objects.lines(by.first().map_or("", |by| by)))
+            }
             (Some(_), None) => &self.rows,
             (None, _) => &self.functions,
         };
@@ -132,7 +134,10 @@ impl Report {
             out += &STATISTICS.map(|statistic| format!(",{}_{statistic}", metric.field)).concat();
         }
         let reports = self.sources.len();
-        out += &format!("\r\n(total),,,,{reports}{}\r\n", self.totals.iter().map(statistics).collect::<String>());
+        out += &format!(
+            "\r\n(total),,,,{reports}{}\r\n",
+            self.totals.iter().map(statistics).collect::<String>()
+        );
         let rows = if self.by.is_some() { &self.rows } else { &self.functions };
         for row in &rows[..top.min(rows.len())] {
             let text = |text: &Option<String>| text.as_deref().map_or(String::new(), field);

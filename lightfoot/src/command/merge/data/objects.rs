@@ -9,8 +9,8 @@ use super::super::super::diff::mapping;
 use super::super::super::diff::read::{Mapped, Read};
 use super::super::rows::base;
 use super::super::text::Line;
-use super::table::{csv, Adding, Column, DataRow, DataTable, Found, Matching};
 use super::count;
+use super::table::{csv, Adding, Column, DataRow, DataTable, Found, Matching};
 use crate::cli::Statistic;
 use present::order::{set_of, SortRows};
 use serde_json::{json, Map, Value};
@@ -231,11 +231,7 @@ fn file_name(path: &str, mapped: &Mapped<'_>) -> String {
 }
 
 /// An object, and the files that its name depends on.
-fn object(
-    mut fields: Map<String, Value>,
-    frames: &[Value],
-    mapped: &Mapped<'_>,
-) -> (Found, Vec<String>) {
+fn object(mut fields: Map<String, Value>, frames: &[Value], mapped: &Mapped<'_>) -> (Found, Vec<String>) {
     let stack: Vec<Value> = match fields.remove("stack") {
         Some(Value::Array(stack)) => stack
             .iter()
@@ -347,9 +343,7 @@ mod tests {
 
     /// A report with one site in `make` at each of these lines, and with `main` at an address.
     fn sites(address: u64, sites: &[(u64, u64)]) -> Read {
-        let frame = |(line, _): &(u64, u64)| {
-            json!({"function": "make", "library": "/b/p", "file": "/s/p.c", "line": line})
-        };
+        let frame = |(line, _): &(u64, u64)| json!({"function": "make", "library": "/b/p", "file": "/s/p.c", "line": line});
         let object = |(index, (line, misses)): (usize, &(u64, u64))| {
             json!({"kind": "heap", "name": format!("make (p.c:{line})"), "library": null, "stack": [index],
                    "l1d_load_misses": misses, "blocks": 1, "lifetime": 5, "footprint_bytes": 8})
@@ -375,7 +369,8 @@ mod tests {
     #[test]
     fn sites_of_one_build_are_those_of_their_lines() {
         let found = merged(&[sites(16, &[(3, 10), (5, 20)]), sites(16, &[(5, 1), (7, 2)])]);
-        let expected = [("heap make (p.c:5)", 21, 1), ("heap make (p.c:3)", 10, 0), ("heap make (p.c:7)", 2, 0)];
+        let expected =
+            [("heap make (p.c:5)", 21, 1), ("heap make (p.c:3)", 10, 0), ("heap make (p.c:7)", 2, 0)];
         assert_eq!(found, expected.map(|(name, sum, least)| (name.to_owned(), sum, least)));
     }
 
@@ -388,9 +383,7 @@ mod tests {
 
     #[test]
     fn fields_are_those_of_their_type() {
-        let field = |name: &str, offset: u64, misses: u64| {
-            json!({"name": name, "type": "int", "offset": offset, "size_bytes": 4, "l1d_load_misses": misses})
-        };
+        let field = |name: &str, offset: u64, misses: u64| json!({"name": name, "type": "int", "offset": offset, "size_bytes": 4, "l1d_load_misses": misses});
         let of_type = |name: &str, size: u64, fields: Value| {
             json!({"name": name, "size_bytes": size, "l1d_load_misses": 9, "fields": fields, "holes": [],
                    "told_by": ["variable n"]})
@@ -398,7 +391,11 @@ mod tests {
         let report = |types: Value| read(&json!({"objects": {"objects": [], "frames": [], "types": types}}));
         let mut all = Objects::new(2, Statistic::Mean, &[]);
         let one = [field("a", 0, 4), field("b", 4, 5)];
-        all.add(1, &report(json!([of_type("s", 8, json!(one)), of_type("t", 4, json!([]))])), &Mapped::default());
+        all.add(
+            1,
+            &report(json!([of_type("s", 8, json!(one)), of_type("t", 4, json!([]))])),
+            &Mapped::default(),
+        );
         all.add(0, &report(json!([of_type("s", 8, json!([field("b", 4, 1)]))])), &Mapped::default());
         let types = &all.json(usize::MAX)["types"];
         assert_eq!(types[0]["fields"][1]["l1d_load_misses"], 3);

@@ -99,10 +99,8 @@ impl Processes {
         let mut found = Vec::new();
         for (place, process) in processes.iter().enumerate() {
             let words = process.get("command").and_then(Value::as_array).into_iter().flatten();
-            let mut command: Vec<String> = words
-                .filter_map(Value::as_str)
-                .map(|word| mapping::path(word, mapped.paths))
-                .collect();
+            let mut command: Vec<String> =
+                words.filter_map(Value::as_str).map(|word| mapping::path(word, mapped.paths)).collect();
             if let Some(program) = command.first_mut() {
                 *program = base(program).to_owned();
             }

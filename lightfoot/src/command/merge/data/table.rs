@@ -191,9 +191,8 @@ impl DataTable {
 
     /// The statistics of the sum of some columns of a row.
     pub(in super::super) fn spread_of_sum(&self, row: &DataRow, fields: &[&str]) -> Spread {
-        let columns: Vec<usize> = (0..self.columns.len())
-            .filter(|&column| fields.contains(&self.columns[column].field))
-            .collect();
+        let columns: Vec<usize> =
+            (0..self.columns.len()).filter(|&column| fields.contains(&self.columns[column].field)).collect();
         let of = |report: usize| {
             let values = columns.iter().map(|column| row.values[column * self.reports + report]);
             values.map(|value| value.unwrap_or(0)).fold(0, u64::saturating_add)
