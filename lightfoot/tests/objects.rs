@@ -265,27 +265,35 @@ fn variables_in_frames_have_the_misses_that_the_source_says() {
 
 /// More values than registers: compilers keep some in the frame from one call to another.
 const MOVING: &str = r#"
-__attribute__((noinline)) long next(long x) { static volatile long sum; sum += x; return sum; }
-__attribute__((noinline)) void many(long *out) {
+__attribute__((noinline)) long next(long x) { static volatile long s; s += x; return s; }
+__attribute__((noinline, noclone)) void many(long n, long *out) {
     long a = next(1), b = next(2), c = next(3), d = next(4), e = next(5), f = next(6), g = next(7);
-    long h = next(8), i = next(9), j = next(10), k = next(11), l = next(12);
-    out[0] = a; next(1); out[1] = b; next(1); out[2] = c; next(1); out[3] = d; next(1); out[4] = e; next(1);
-    out[5] = f; next(1); out[6] = g; next(1); out[7] = h; out[8] = i; out[9] = j; out[10] = k; out[11] = l;
+    long h = next(8), k = next(9), l = next(10), m = next(11), o = next(12);
+    for (long i = 0; i < n; i++) { next(i); }
+    out[0] = a; next(1); out[1] = b; next(1); out[2] = c; next(1); out[3] = d; next(2); out[4] = e; next(2);
+    out[5] = f; next(2); out[6] = g; next(2); out[7] = h; next(2);
+    out[8] = k; out[9] = l; out[10] = m; out[11] = o;
 }
-int main(void) { long out[12]; for (int n = 0; n < 1000; n++) many(out); return out[5] == 3; }
+int main(int n, char **v) { long out[12]; many(1000 * n, out); return out[5] == 3; }
 "#;
 
 #[test]
 fn a_variable_that_moves_counts_where_it_lies_in_the_frame() {
     let bench = Bench::new();
     let Some(program) = compile(&bench, "moving", &["-O2", "-g"], MOVING) else { return };
+    // Another compiler may save nothing, or say nothing of it.
+    let lists = std::process::Command::new("readelf").arg("-wo").arg(&program).output();
+    let text = lists.map(|ran| String::from_utf8_lossy(&ran.stdout).into_owned()).unwrap_or_default();
+    if !text.contains("DW_OP_fbreg") {
+        return eprintln!("not here: readelf and a compiler that describes saved values");
+    }
     let report = report(&bench, &program, &["--by", "object", "--accesses"]);
     let own = |row: &&Value| row["name"].as_str().unwrap().starts_with("many:");
     let found: Vec<&Value> = rows(&report, "objects").iter().filter(own).collect();
-    // Each is loaded again once in a call.
+    // A value is saved once, and loaded again once or twice.
+    let uses = |row: &Value| row["loads"].as_u64().unwrap() + row["stores"].as_u64().unwrap();
     assert!(!found.is_empty(), "{:?}", rows(&report, "objects"));
-    let loads = found.iter().map(|row| row["loads"].as_u64().unwrap());
-    assert!(loads.clone().any(|loads| loads == 1000) && loads.max() <= Some(2000), "{found:?}");
+    assert!(found.iter().all(|row| (1..=4).contains(&uses(row))), "{found:?}");
 }
 
 /// A function without calls whose array lies at the stack pointer, as LLVM describes it.

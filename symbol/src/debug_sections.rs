@@ -66,19 +66,26 @@ impl DebugSections {
         self.segments.iter().find_map(|segment| segment.address_of(offset))
     }
 
-    /// How far below the frame's canonical address the stack pointer is when the code at a link
-    /// address runs; `None` where the table counts from another register, or does not know. Cost:
-    /// the table is read up to the function.
+    /// How far below the frame's canonical address the stack pointer is in the body of the function
+    /// with the code at a link address: at most of its code, since prologues and epilogues move it.
+    /// `None` where the unwind table counts from another register, or does not know. Cost: the
+    /// table is read up to the function.
     pub fn stack_distance(&self, address: u64) -> Option<u64> {
         let (frames, bases) = self.frames.as_ref()?;
         let entry = frames.fde_for_address(bases, address, EhFrame::cie_from_offset).ok()?;
         let mut context = UnwindContext::new();
-        let row = entry.unwind_info_for_address(frames, bases, &mut context, address).ok()?;
-        match row.cfa() {
-            CfaRule::RegisterAndOffset { register, offset } if *register == RSP => {
-                u64::try_from(*offset).ok()
+        let mut rows = entry.rows(frames, bases, &mut context).ok()?;
+        // Distances, each with the bytes of code at which it holds.
+        let mut found: Vec<(u64, u64)> = Vec::new();
+        while let Ok(Some(row)) = rows.next_row() {
+            let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { continue };
+            let Some(distance) = u64::try_from(*offset).ok().filter(|_| *register == RSP) else { continue };
+            let bytes = row.end_address().saturating_sub(row.start_address());
+            match found.iter_mut().find(|known| known.0 == distance) {
+                Some(known) => known.1 += bytes,
+                None => found.push((distance, bytes)),
             }
-            _ => None,
         }
+        found.into_iter().max_by_key(|known| known.1).map(|known| known.0)
     }
 }
