@@ -18,9 +18,10 @@
 //! may depend on all that came before. And instructions that compare or exchange in one step, as
 //! locks are taken, stay in the order in which they ran on each address: a thread stops at such an
 //! instruction until the turns before have made all of theirs there. So threads that take a lock in
-//! turn are in its section in turn. A round has one turn of each core at most ([`crate::placement`]),
-//! so a thread whose core has had its turn begins a new round. **Leaves out** flags that are written and read by plain
-//! instructions: a thread may read such a flag before the block that writes it is simulated.
+//! turn are in its section in turn. A round has one turn of each core at most
+//! ([`crate::placement`]), so a thread whose core has had its turn begins a new round. **Leaves
+//! out** flags that are written and read by plain instructions: a thread may read such a flag
+//! before the block that writes it is simulated.
 
 use crate::ask::{of_tag, LOCK};
 use event::{Record, RecordKind};

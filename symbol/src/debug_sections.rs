@@ -75,17 +75,22 @@ impl DebugSections {
         let entry = frames.fde_for_address(bases, address, EhFrame::cie_from_offset).ok()?;
         let mut context = UnwindContext::new();
         let mut rows = entry.rows(frames, bases, &mut context).ok()?;
-        // Distances, each with the bytes of code at which it holds.
-        let mut found: Vec<(u64, u64)> = Vec::new();
+        // Distances, each with the bytes of code at which it holds. An aligned frame counts from
+        // the stack pointer in its prologue alone.
+        let mut found: Vec<(Option<u64>, u64)> = Vec::new();
         while let Ok(Some(row)) = rows.next_row() {
-            let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { continue };
-            let Some(distance) = u64::try_from(*offset).ok().filter(|_| *register == RSP) else { continue };
+            let distance = match row.cfa() {
+                CfaRule::RegisterAndOffset { register, offset } if *register == RSP => {
+                    u64::try_from(*offset).ok()
+                }
+                _ => None,
+            };
             let bytes = row.end_address().saturating_sub(row.start_address());
             match found.iter_mut().find(|known| known.0 == distance) {
                 Some(known) => known.1 += bytes,
                 None => found.push((distance, bytes)),
             }
         }
-        found.into_iter().max_by_key(|known| known.1).map(|known| known.0)
+        found.into_iter().max_by_key(|known| known.1)?.0
     }
 }
