@@ -73,7 +73,8 @@ impl LiveBlocks {
             blocks: vec![Block::default()],
             free: Vec::new(),
             large: Vec::new(),
-            reach: u64::MAX..0,
+            // Of no block yet.
+            reach: Range { start: u64::MAX, end: 0 },
         }
     }
 
