@@ -18,8 +18,8 @@
 //! that refers to the address, or at the call where another function has the address; then those
 //! that share bytes with no other variable of the function. A variable that moves (a location list)
 //! counts where the instruction, or the call, finds it in the frame. Of a base that is the stack
-//! pointer in a function's body, the unwind table tells the distance from the frame's base. **Leaves
-//! out** arrays of variable length, and frames of the first function of a thread.
+//! pointer in a function's body, the unwind table tells the distance from the frame's base.
+//! **Leaves out** arrays of variable length, and frames of the first function of a thread.
 
 use crate::debug::entries::{DebugFile, EntryId};
 use crate::debug::function::{frame_variables, is_in_scope, FrameBase, FrameVariable};
