@@ -2,10 +2,11 @@
 //!
 //! The engine runs the threads of a program in turns and records every reference. A thread of the
 //! host interleaves them ([`CoherenceTool`]) and feeds caches that are kept coherent by MESI
-//! ([`CoherentCaches`]): each thread has a core, each core has private levels, and a directory at
-//! the shared level knows who holds a line. Misses are told apart by their cause, and those that
-//! another core's write caused by the bytes that were touched: true and false sharing. Both sides
-//! are named: the instruction that missed, and the one whose write took the line.
+//! ([`CoherentCaches`]): each thread has a core, or shares it with others, each core has private
+//! levels, and a directory at the shared level knows who holds a line. Misses are told apart by
+//! their cause, and those that another core's write caused by the bytes that were touched: true and
+//! false sharing. Both sides are named: the instruction that missed, and the one whose write took
+//! the line.
 //!
 //! ```
 //! use lightfoot_coherence::{Access, CoherentCaches, PrivateLevels};
@@ -35,6 +36,7 @@ mod directory;
 mod naive;
 mod objects;
 mod own;
+mod placement;
 mod rounds;
 #[cfg(test)]
 mod tests;

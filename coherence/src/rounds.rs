@@ -18,8 +18,10 @@
 //! may depend on all that came before. And instructions that compare or exchange in one step, as
 //! locks are taken, stay in the order in which they ran on each address: a thread stops at such an
 //! instruction until the turns before have made all of theirs there. So threads that take a lock in
-//! turn are in its section in turn. **Leaves out** flags that are written and read by plain
-//! instructions: a thread may read such a flag before the block that writes it is simulated.
+//! turn are in its section in turn. A round has one turn of each core at most
+//! ([`crate::placement`]), so a thread whose core has had its turn begins a new round. **Leaves
+//! out** flags that are written and read by plain instructions: a thread may read such a flag
+//! before the block that writes it is simulated.
 
 use crate::ask::{of_tag, LOCK};
 use event::{Record, RecordKind};
@@ -40,6 +42,13 @@ pub(crate) const STEP: usize = 2;
 
 /// Simulates records of a thread.
 pub(crate) trait Simulates {
+    /// A turn of a thread wants to join the open round. Returns whether the thread has a core
+    /// that no other turn of the round has.
+    fn joins(&mut self, thread: u32) -> bool;
+
+    /// The round is simulated, and the next one open.
+    fn round_over(&mut self);
+
     /// Simulates records from an index on, until so many plain references are made. Asks before
     /// each instruction that compares or exchanges at an address whether the thread may; where it
     /// may not, it stops. Returns the index of the first record that was not simulated.
@@ -65,8 +74,9 @@ impl Rounds {
     /// The turn of a thread begins.
     pub(crate) fn turn(&mut self, thread: u32, start: TurnStart, caches: &mut impl Simulates) {
         let again = self.turns.iter().any(|turn| turn.thread == thread);
-        if start == TurnStart::Waited || again {
+        if start == TurnStart::Waited || again || !caches.joins(thread) {
             self.end(caches);
+            caches.joins(thread);
         }
         let records = self.spare.pop().unwrap_or_default();
         self.turns.push(Turn { thread, records, at: 0, locks: Vec::new() });
@@ -94,6 +104,7 @@ impl Rounds {
             turn.records.clear();
             self.spare.push(turn.records);
         }
+        caches.round_over();
     }
 
     /// Lets each turn make a step, until all are through. The first turn never waits, so each
@@ -157,9 +168,20 @@ mod tests {
 
     /// Notes which thread makes which reference; each reference counts as a step's.
     #[derive(Default)]
-    struct Order(Vec<(u32, usize)>);
+    struct Order(Vec<(u32, usize)>, bool);
 
     impl Simulates for Order {
+        fn joins(&mut self, thread: u32) -> bool {
+            // Threads 8 and above share a core.
+            let is_free = thread < 8 || !self.1;
+            self.1 |= thread >= 8;
+            is_free
+        }
+
+        fn round_over(&mut self) {
+            self.1 = false;
+        }
+
         fn simulate(
             &mut self,
             thread: u32,
@@ -213,6 +235,12 @@ mod tests {
     fn a_thread_that_waited_comes_behind_all_before() {
         let turns = [(1, Waited, loads(0..2)), (2, Waited, loads(0..2)), (1, GoesOn, loads(2..3))];
         assert_eq!(order(&turns), [(1, 0), (1, 1), (2, 0), (1, 2), (2, 1)]);
+    }
+
+    #[test]
+    fn turns_of_one_core_are_in_different_rounds() {
+        let turns = [(8, Waited, loads(0..2)), (1, GoesOn, loads(0..2)), (9, GoesOn, loads(0..1))];
+        assert_eq!(order(&turns), [(8, 0), (1, 0), (8, 1), (1, 1), (9, 0)]);
     }
 
     #[test]

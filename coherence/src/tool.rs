@@ -5,13 +5,12 @@ use crate::ask::{of_tag, Asker, ATOMIC, LOCK};
 use crate::caches::{plain, Access, CoherentCaches, PrivateLevels};
 use crate::counts::Results;
 use crate::objects::{Allocating, HeapBlock, Objects};
+use crate::placement::Placement;
 use crate::rounds::{Rounds, Simulates};
 use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream};
 use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
 use instrument::{ComplexCounts, TurnStart};
-
-/// The core of a thread that has none.
-const NO_CORE: usize = usize::MAX;
+use std::num::NonZeroUsize;
 
 /// The results of a run.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +21,8 @@ pub struct CoherenceProfile {
     pub blocks: Vec<Vec<HeapBlock>>,
     /// For each core, the threads that ran on it.
     pub threads: Vec<Vec<u32>>,
+    /// How often a thread changed its core.
+    pub migrations: u64,
     /// Records that could not be read.
     pub damaged: u64,
 }
@@ -40,13 +41,9 @@ struct Simulation {
     objects: Objects,
     blocks: Vec<Vec<HeapBlock>>,
     line_bytes: u64,
+    /// By the thread's number.
     threads: Vec<Thread>,
-    /// The core of each thread by its number; [`NO_CORE`] of one that has none.
-    numbers: Vec<usize>,
-    /// The threads of each core.
-    cores: Vec<Vec<u32>>,
-    /// Cores whose thread has ended.
-    free: Vec<usize>,
+    placement: Placement,
     layout: StateLayout,
     /// The number in the run of the image's first site.
     first_site: u32,
@@ -63,17 +60,16 @@ struct Thread {
 }
 
 impl CoherenceTool {
-    /// A tool with empty caches.
-    pub fn new(levels: PrivateLevels) -> CoherenceTool {
+    /// A tool with empty caches. Threads share `cores` cores; without a number each living thread
+    /// has a core of its own.
+    pub fn new(levels: PrivateLevels, cores: Option<NonZeroUsize>) -> CoherenceTool {
         let simulation = Simulation {
             caches: CoherentCaches::new(levels),
             objects: Objects::default(),
             blocks: Vec::new(),
             line_bytes: levels.first.line_bytes.into(),
             threads: Vec::new(),
-            numbers: Vec::new(),
-            cores: Vec::new(),
-            free: Vec::new(),
+            placement: Placement::new(cores),
             layout: StateLayout::default(),
             first_site: 0,
             damaged: 0,
@@ -135,13 +131,14 @@ impl Tool for CoherenceTool {
     fn finish(&mut self, _summary: &Summary<'_>) -> std::io::Result<Report> {
         let Some(mut simulation) = self.simulation.take() else { return Ok(Report::default()) };
         self.rounds.end(&mut simulation);
-        let Simulation { caches, blocks, cores, damaged, .. } = simulation;
+        let Simulation { caches, blocks, placement, damaged, .. } = simulation;
+        let (threads, migrations) = placement.finish();
         let results = caches.finish();
         let report = Report::totals([
             ("false sharing misses", results.total.false_sharing),
             ("true sharing misses", results.total.true_sharing),
         ]);
-        self.profile = Some(CoherenceProfile { results, blocks, threads: cores, damaged });
+        self.profile = Some(CoherenceProfile { results, blocks, threads, migrations, damaged });
         Ok(report)
     }
 }
@@ -151,39 +148,25 @@ impl Simulation {
     fn executes(&mut self) {
         self.caches.forget();
         self.objects.clear();
-        (0..self.numbers.len() as u32).for_each(|thread| self.thread_ended(thread));
+        self.threads.clear();
+        self.placement.all_ended();
     }
 
-    /// Frees the core of a thread that has ended.
+    /// A thread has ended, and leaves its core.
     fn thread_ended(&mut self, thread: u32) {
-        let ended = self.numbers.get_mut(thread as usize).map(|core| std::mem::replace(core, NO_CORE));
-        self.free.extend(ended.filter(|&core| core != NO_CORE));
+        if let Some(own) = self.threads.get_mut(thread as usize) {
+            *own = Thread::default();
+        }
+        self.placement.ended(thread);
     }
 
-    /// The index of a thread, which is its core: a thread that begins takes the lowest free one.
+    /// The core of a thread, which has a state from here on.
     #[inline(always)]
     fn core_of(&mut self, thread: u32) -> usize {
-        match self.numbers.get(thread as usize) {
-            Some(&core) if core != NO_CORE => core,
-            _ => self.begins(thread),
+        if self.threads.len() <= thread as usize {
+            self.threads.resize_with(thread as usize + 1, Thread::default);
         }
-    }
-
-    #[cold]
-    fn begins(&mut self, thread: u32) -> usize {
-        let lowest = self.free.iter().enumerate().min_by_key(|free| free.1).map(|free| free.0);
-        let core = lowest.map_or(self.cores.len(), |index| self.free.swap_remove(index));
-        if core == self.cores.len() {
-            self.cores.push(Vec::new());
-            self.threads.push(Thread::default());
-        }
-        self.threads[core] = Thread::default();
-        self.cores[core].push(thread);
-        if self.numbers.len() <= thread as usize {
-            self.numbers.resize(thread as usize + 1, NO_CORE);
-        }
-        self.numbers[thread as usize] = core;
-        core
+        self.placement.core_of(thread)
     }
 
     #[inline(always)]
@@ -206,7 +189,7 @@ impl Simulation {
     /// Takes a record that is no plain reference; returns whether the thread goes on behind it.
     fn other(
         &mut self,
-        core: usize,
+        (thread, core): (usize, usize),
         records: &[Record],
         at: usize,
         may_lock: &mut impl FnMut(u64) -> bool,
@@ -215,13 +198,13 @@ impl Simulation {
         match record.code().kind() {
             RecordKind::Tool => match of_tag(record.extra).0 {
                 LOCK if !may_lock(record.address) => return false,
-                ATOMIC | LOCK => self.threads[core].is_atomic = true,
+                ATOMIC | LOCK => self.threads[thread].is_atomic = true,
                 _ => {
                     let place = (&records[..at], self.first_site);
-                    self.objects.event(&mut self.threads[core].allocating, record, place);
+                    self.objects.event(&mut self.threads[thread].allocating, record, place);
                 }
             },
-            RecordKind::Complex | RecordKind::Payload => match self.threads[core].groups.push(record) {
+            RecordKind::Complex | RecordKind::Payload => match self.threads[thread].groups.push(record) {
                 Step::Whole(site, complex) => self.complex(core, site as u32, &complex),
                 Step::Damaged(_) | Step::DamagedBefore(_) => self.damaged += 1,
                 Step::Plain | Step::Part => {}
@@ -261,6 +244,14 @@ impl Simulation {
 }
 
 impl Simulates for Simulation {
+    fn joins(&mut self, thread: u32) -> bool {
+        self.placement.joins(thread)
+    }
+
+    fn round_over(&mut self) {
+        self.placement.round_over();
+    }
+
     fn simulate(
         &mut self,
         number: u32,
@@ -269,10 +260,10 @@ impl Simulates for Simulation {
         most: usize,
         may_lock: &mut impl FnMut(u64) -> bool,
     ) -> usize {
-        let core = self.core_of(number);
+        let (core, thread) = (self.core_of(number), number as usize);
         let (mut at, mut left) = (from, most);
         while at < records.len() && left > 0 {
-            let is_atomic = self.threads[core].is_atomic;
+            let is_atomic = self.threads[thread].is_atomic;
             if !is_atomic {
                 let most = (records.len() - at).min(left);
                 let made = self.caches.hits(core, &records[at..at + most]);
@@ -284,17 +275,17 @@ impl Simulates for Simulation {
             let record = &records[at];
             if let Some(plain) = plain(record) {
                 let is_atomic = is_atomic && plain.access == Access::Modify;
-                self.threads[core].is_atomic &= !is_atomic;
+                self.threads[thread].is_atomic &= !is_atomic;
                 let access = if is_atomic { Access::Atomic } else { plain.access };
                 self.access(core, record.address, plain.size_bytes, access, record.what >> 8);
                 left -= 1;
-            } else if !self.other(core, records, at, may_lock) {
+            } else if !self.other((thread, core), records, at, may_lock) {
                 break;
             }
             at += 1;
         }
         if at == records.len() {
-            self.threads[core].allocating.reads_on(records);
+            self.threads[thread].allocating.reads_on(records);
         }
         at
     }

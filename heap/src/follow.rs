@@ -14,6 +14,7 @@ use crate::{Call, HeapProfile};
 use event::{Groups, Record};
 use instrument::tool::Instrumenter;
 use instrument::Module;
+use std::ops::Range;
 use std::sync::PoisonError;
 use symbol::Listing;
 
@@ -33,6 +34,8 @@ pub struct CallStack {
 /// The block around an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
+    /// The number of the block while it lives; another one may have it afterwards.
+    pub number: u32,
     /// The number of its place of allocation: an index into [`HeapProfile::sites`].
     pub site: u32,
     /// Where it begins.
@@ -86,8 +89,25 @@ impl Blocks {
     /// The block around an address; `None` if none lives there. Three loads.
     #[inline(always)]
     pub fn find(&self, address: u64) -> Option<Found> {
-        let block = self.heap.live.get(self.heap.live.find(address)?);
-        Some(Found { site: block.site, address: block.address, size_bytes: block.size_bytes })
+        let number = self.heap.live.find(address)?;
+        let block = self.heap.live.get(number);
+        Some(Found { number, site: block.site, address: block.address, size_bytes: block.size_bytes })
+    }
+
+    /// Whether an address lies in the block that was found under this number, which still begins
+    /// at `start` and is of `site`. One load.
+    #[inline(always)]
+    pub fn still_holds(&self, found: &Found, address: u64) -> bool {
+        let block = self.heap.live.get(found.number);
+        let is_it = (block.address, block.site) == (found.address, found.site);
+        is_it && address.wrapping_sub(block.address) < block.size_bytes
+    }
+
+    /// Whether no block ever lay in these bytes.
+    #[inline(always)]
+    pub fn never_reached(&self, bytes: &Range<u64>) -> bool {
+        let reach = self.heap.live.reach();
+        bytes.end <= reach.start || bytes.start >= reach.end
     }
 
     /// Brings what [`Blocks::find`] will read for the first [`WARMED`] of these addresses into the

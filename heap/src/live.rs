@@ -8,6 +8,8 @@
 //! **Leaves out** blocks that begin at no multiple of eight bytes and share a granule, of which the
 //! later one is found.
 
+use std::ops::Range;
+
 const PAGE_BITS: u32 = 12;
 const PAGE_BYTES: u64 = 1 << PAGE_BITS;
 const GRANULE_BITS: u32 = 3;
@@ -58,6 +60,8 @@ pub(crate) struct LiveBlocks {
     free: Vec<u32>,
     /// Blocks of more than [`LARGE_BYTES`].
     large: Vec<u32>,
+    /// From the lowest byte to behind the highest one of all blocks that ever were.
+    reach: Range<u64>,
 }
 
 impl LiveBlocks {
@@ -69,6 +73,8 @@ impl LiveBlocks {
             blocks: vec![Block::default()],
             free: Vec::new(),
             large: Vec::new(),
+            // Of no block yet.
+            reach: Range { start: u64::MAX, end: 0 },
         }
     }
 
@@ -114,8 +120,9 @@ impl LiveBlocks {
         numbers[..count].iter().fold(0, |sum, &number| sum ^ self.blocks[number as usize].address)
     }
 
+    /// Whether an address lies in the block with this number.
     #[inline(always)]
-    fn holds(&self, number: u32, address: u64) -> bool {
+    pub(crate) fn holds(&self, number: u32, address: u64) -> bool {
         let block = &self.blocks[number as usize];
         address.wrapping_sub(block.address) < block.size_bytes
     }
@@ -176,8 +183,15 @@ impl LiveBlocks {
         living.into_iter().filter(|block| block.size_bytes > 0).collect()
     }
 
+    /// From the lowest byte to behind the highest one of all blocks that ever were.
+    #[inline(always)]
+    pub(crate) fn reach(&self) -> &Range<u64> {
+        &self.reach
+    }
+
     /// Writes the number of a block to the pages and granules of its bytes.
     fn enter(&mut self, number: u32, start: u64, end: u64) {
+        self.reach = self.reach.start.min(start)..self.reach.end.max(end);
         if end - start > LARGE_BYTES {
             return self.large.push(number);
         }

@@ -155,6 +155,44 @@ fn two_runs_are_equal() {
 }
 
 #[test]
+fn threads_share_cores() {
+    let Some(kernels) = Kernels::new() else { return };
+    // On one core nothing is taken from anybody.
+    let one = report(&kernels.shared, "near", &["--cores", "1"]);
+    let totals = &one["totals"];
+    assert_eq!(["invalidations", "true_sharing", "false_sharing"].map(|field| number(totals, field)), [0; 3]);
+    assert_eq!(
+        (&one["placed"], one["cores"].as_array().unwrap().len()),
+        (&json(b"{\"cores\":1,\"migrations\":0}"), 1)
+    );
+    assert_eq!(one["cores"][0]["threads"].as_array().unwrap().len(), 3);
+    // Two threads on two cores take the line from each other as often as with cores of their own.
+    let two = of_object(&report(&kernels.shared, "near", &["--cores", "2"]), "near_counts");
+    assert!(two.0 > 10_000 && two.1 * 20 < two.0, "{two:?}");
+    // Four threads on two cores: fewer than on four, since two of them share each cache.
+    let [few, many] =
+        ["2", "8"].map(|cores| of_object(&report(&kernels.shared, "spin", &["--cores", cores]), "pool"));
+    assert!(0 < few.0 && few.0 < many.0, "{few:?} {many:?}");
+}
+
+#[test]
+fn with_a_core_for_each_thread_the_report_is_that_of_own_cores() {
+    let Some(kernels) = Kernels::new() else { return };
+    if !repeatable() {
+        return;
+    }
+    let run = |more: &[&str]| {
+        let mut found = report(&kernels.shared, "regression", &[&["--repeatable"], more].concat());
+        let report = found.as_object_mut().unwrap();
+        ["wall_s", "placed"].iter().for_each(|field| _ = report.remove(*field));
+        // Cores without a thread have nothing to say.
+        report["cores"].as_array_mut().unwrap().retain(|core| core["threads"] != json(b"[]"));
+        found
+    };
+    assert_eq!(run(&[]), run(&["--cores", "64"]));
+}
+
+#[test]
 fn a_program_of_one_thread_misses_what_plain_cache_says() {
     let Some(kernels) = Kernels::new() else { return };
     // Without an argument the program ends at once.
@@ -186,6 +224,8 @@ fn options_that_do_not_go_together_are_refused() {
             &["--coherence", "--l1d", "32K,8,256", "--l2", "1M,16,256", "--l3", "8M,16,256"],
             "lines of up to 128 bytes",
         ),
+        (&["--coherence", "--cores", "0"], "--cores: expected 1"),
+        (&["--cores", "4"], "add --coherence"),
         (&["--coherence=lines"], "expected line, object or source"),
     ] {
         let ran = lightfoot().arg("cache").args(options).args(["--", "/bin/true"]).run();

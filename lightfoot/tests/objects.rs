@@ -263,6 +263,78 @@ fn variables_in_frames_have_the_misses_that_the_source_says() {
     }
 }
 
+/// More values than registers: compilers keep some in the frame from one call to another.
+const MOVING: &str = r#"
+__attribute__((noinline)) long next(long x) { static volatile long s; s += x; return s; }
+__attribute__((noinline, noclone)) void many(long n, long *out) {
+    long a = next(1), b = next(2), c = next(3), d = next(4), e = next(5), f = next(6), g = next(7);
+    long h = next(8), k = next(9), l = next(10), m = next(11), o = next(12);
+    for (long i = 0; i < n; i++) { next(i); }
+    out[0] = a; next(1); out[1] = b; next(1); out[2] = c; next(1); out[3] = d; next(2); out[4] = e; next(2);
+    out[5] = f; next(2); out[6] = g; next(2); out[7] = h; next(2);
+    out[8] = k; out[9] = l; out[10] = m; out[11] = o;
+}
+int main(int n, char **v) { long out[12]; many(1000 * n, out); return out[5] == 3; }
+"#;
+
+#[test]
+fn a_variable_that_moves_counts_where_it_lies_in_the_frame() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "moving", &["-O2", "-g"], MOVING) else { return };
+    // Another compiler may save nothing, or say nothing of it.
+    let lists = std::process::Command::new("readelf").arg("-wo").arg(&program).output();
+    let text = lists.map(|ran| String::from_utf8_lossy(&ran.stdout).into_owned()).unwrap_or_default();
+    if !text.contains("DW_OP_fbreg") {
+        return eprintln!("not here: readelf and a compiler that describes saved values");
+    }
+    let report = report(&bench, &program, &["--by", "object", "--accesses"]);
+    let own = |row: &&Value| row["name"].as_str().unwrap().starts_with("many:");
+    let found: Vec<&Value> = rows(&report, "objects").iter().filter(own).collect();
+    // A value is saved once, and loaded again once or twice.
+    let uses = |row: &Value| row["loads"].as_u64().unwrap() + row["stores"].as_u64().unwrap();
+    assert!(!found.is_empty(), "{:?}", rows(&report, "objects"));
+    assert!(found.iter().all(|row| (1..=4).contains(&uses(row))), "{found:?}");
+}
+
+/// A function without calls whose array lies at the stack pointer, as LLVM describes it.
+const LEAF: &str = r#"
+use std::mem::MaybeUninit;
+use std::ptr::{read_volatile, write_volatile};
+#[inline(never)]
+fn leaf(rounds: u64) -> u64 {
+    let mut cells = [const { MaybeUninit::<u64>::uninit() }; 400];
+    let first = cells.as_mut_ptr().cast::<u64>();
+    for round in 0..rounds {
+        for cell in 0..400 {
+            unsafe { write_volatile(first.add(cell), round) }
+        }
+    }
+    (0..400).map(|cell| unsafe { read_volatile(first.add(cell)) }).sum()
+}
+fn main() {
+    std::process::exit(i32::from(leaf(10) == 5));
+}
+"#;
+
+#[test]
+fn the_frame_of_a_function_that_calls_nothing_is_known_by_its_unwind_table() {
+    let bench = Bench::new();
+    let (source, program) = (bench.file("leaf.rs", LEAF.as_bytes(), 0o644), bench.join("leaf"));
+    let built = std::process::Command::new("rustc")
+        .args(["-C", "opt-level=2", "-g", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        return eprintln!("not here: rustc (frames of Rust are not tested)");
+    }
+    let report = report(&bench, &program, &["--by", "object", "--accesses"]);
+    let is_it = |row: &&Value| row["name"].as_str().unwrap().ends_with("leaf:cells");
+    let found = rows(&report, "objects").iter().find(is_it);
+    let cells = found.unwrap_or_else(|| panic!("no cells in {:?}", rows(&report, "objects")));
+    assert_eq!((&cells["loads"], &cells["stores"]), (&400.into(), &4000.into()), "{cells}");
+}
+
 #[test]
 fn a_page_names_cold_fields_and_an_order_that_saves_lines() {
     let bench = Bench::new();

@@ -1,9 +1,12 @@
-//! OpenTelemetry profiles, read again by a reader of their own, which shares nothing with the
-//! writer: every index of the dictionary exists, and each column adds up to the report's total.
+//! OpenTelemetry profiles, read again by two readers that share nothing with the writer: one of
+//! their own, and the published schema, as crate `opentelemetry-proto` has it. Every index of the
+//! dictionary exists, and each column adds up to the report's total.
 
 mod bench;
 
 use bench::{compile, json, lightfoot, Bench};
+use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
+use prost::Message as _;
 
 const PROGRAM: &str = "\
 #include <stdlib.h>
@@ -151,6 +154,45 @@ fn every_column_adds_up_to_the_reports_total() {
     assert!(seen.iter().any(|stack| stack.starts_with(&["leaf", "twice", "main"])), "{seen:?}");
     let file = functions.iter().find(|function| strings[function.number(1) as usize] == "twice").unwrap();
     assert!(strings[file.number(3) as usize].ends_with("source.c") && file.number(4) == 4);
+}
+
+#[test]
+fn a_collector_understands_the_file_as_a_request() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "program", &["-g", "-O1"], PROGRAM) else { return };
+    let made = |format: &str| {
+        let out = bench.join(format);
+        let ran = lightfoot().args(["cache", "--format", format, "-o"]).arg(&out).arg(&program).run();
+        ran.ends_with(0);
+        std::fs::read(&out).unwrap()
+    };
+    let report = json(&made("json"));
+    let bytes = made("otlp");
+    let request = ExportProfilesServiceRequest::decode(bytes.as_slice()).unwrap();
+    // Fields that the schema does not know would be gone.
+    assert_eq!(request.encoded_len(), bytes.len());
+    let dictionary = request.dictionary.as_ref().unwrap();
+    let text = |index: i32| dictionary.string_table[index as usize].as_str();
+    let name = |location: i32| {
+        let line = &dictionary.location_table[location as usize].lines[0];
+        text(dictionary.function_table[line.function_index as usize].name_strindex)
+    };
+    let mut columns = Vec::new();
+    let mut seen = Vec::new();
+    for profile in &request.resource_profiles[0].scope_profiles[0].profiles {
+        let column = text(profile.sample_type.as_ref().unwrap().type_strindex);
+        let sum: i64 = profile.samples.iter().flat_map(|sample| &sample.values).sum();
+        assert_eq!(report["totals"][column].as_i64(), Some(sum), "{column}");
+        columns.push(column);
+        let stack = |index: i32| &dictionary.stack_table[index as usize].location_indices;
+        let names = |index| stack(index).iter().map(|location| name(*location)).collect::<Vec<_>>();
+        seen.extend(profile.samples.iter().map(|sample| names(sample.stack_index)));
+    }
+    assert!(columns.contains(&"instructions") && columns.contains(&"l2_misses"), "{columns:?}");
+    assert!(seen.iter().any(|stack| stack.starts_with(&["leaf", "twice", "main"])), "{seen:?}");
+    let resource = request.resource_profiles[0].resource.as_ref().unwrap();
+    let keys: Vec<&str> = resource.attributes.iter().map(|attribute| attribute.key.as_str()).collect();
+    assert!(keys.contains(&"service.name"), "{keys:?}");
 }
 
 #[test]

@@ -183,6 +183,13 @@ fn reports(bench: &Bench) -> Vec<(&'static str, Value)> {
         "coherence",
         run(&format!("cache --coherence --format json -o OUT -- {} near", threads.to_str().unwrap())),
     ));
+    found.push((
+        "coherence",
+        run(&format!(
+            "cache --coherence --cores 2 --format json -o OUT -- {} near",
+            threads.to_str().unwrap()
+        )),
+    ));
     for name in ["a", "b"] {
         run_quietly(bench, &format!("count --format json -o DIR/{name}.json -- {program}"));
     }
@@ -193,6 +200,21 @@ fn reports(bench: &Bench) -> Vec<(&'static str, Value)> {
         run_quietly(bench, &format!("{cache} --format json -o DIR/{name}.json -- {program} {name}"));
     }
     found.push(("merge", run("merge DIR/c.json DIR/d.json --format json")));
+    for name in ["e", "f"] {
+        let cache = "cache --by field --accesses --machine zen4";
+        run_quietly(bench, &format!("{cache} --format json -o DIR/{name}.json -- {program} {name}"));
+    }
+    found.push(("merge", run("merge DIR/e.json DIR/f.json --format json")));
+    for name in ["i", "j"] {
+        let cache = "cache --curves --machine zen4";
+        run_quietly(bench, &format!("{cache} --format json -o DIR/{name}.json -- {program} {name}"));
+    }
+    found.push(("merge", run("merge DIR/i.json DIR/j.json --format json")));
+    for name in ["g", "h"] {
+        let cache = "cache --follow-children --machine zen4";
+        run_quietly(bench, &format!("{cache} --format json -o DIR/{name}.json -- sh -c {program};exit"));
+    }
+    found.push(("merge", run("merge DIR/g.json DIR/h.json --format json")));
     let (include, source) = (format!("-I{REGION}/include"), format!("{REGION}/examples/benchmarks.c"));
     let source = std::fs::read_to_string(source).unwrap();
     let benchmarks = bench::compile(bench, "benchmarks", &[&include], &source).expect("cc compiles");

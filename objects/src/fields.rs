@@ -2,7 +2,7 @@
 
 use crate::debug::layout::TypeLayout;
 use crate::map::{ObjectKey, ObjectMap, Place};
-use crate::tally::ObjectMisses;
+use crate::tally::Missed;
 use crate::typing::{within, Typing, Within};
 use crate::uses::{AllUses, ThreadUses, Uses};
 use event::Access;
@@ -13,11 +13,11 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TypeSums {
     /// By field.
-    pub(crate) fields: Vec<ObjectMisses>,
+    pub(crate) fields: Vec<Missed>,
     /// Of bytes between fields, and of a type without fields.
-    pub(crate) between: ObjectMisses,
+    pub(crate) between: Missed,
     /// Of bytes behind the elements.
-    pub(crate) beyond: ObjectMisses,
+    pub(crate) beyond: Missed,
     /// Accesses by field, where all references are known.
     pub(crate) uses: Vec<Uses>,
 }
@@ -31,20 +31,21 @@ pub(crate) struct Fields {
     last: Option<(ObjectKey, Option<u32>)>,
 }
 
-/// What is added to a field.
-pub(crate) enum Missed {
+/// What missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
     Caches,
     Pages,
 }
 
 impl Fields {
     /// Counts a miss at an address of an object.
-    pub(crate) fn miss(&mut self, map: &mut ObjectMap, place: &Place, miss: &LocatedMiss, missed: Missed) {
+    pub(crate) fn miss(&mut self, map: &mut ObjectMap, place: &Place, miss: &LocatedMiss, kind: Kind) {
         let Some(layout) = self.layout(map, place.key) else { return };
         let sums = self.sums_at(layout, place, miss.address);
-        match missed {
-            Missed::Caches => sums.missed_caches(miss),
-            Missed::Pages => sums.missed_pages(miss),
+        match kind {
+            Kind::Caches => sums.missed_caches(miss),
+            Kind::Pages => sums.missed_pages(miss),
         }
     }
 
@@ -76,7 +77,7 @@ impl Fields {
     }
 
     /// The sums of the field at an address.
-    fn sums_at(&mut self, layout: u32, place: &Place, address: u64) -> &mut ObjectMisses {
+    fn sums_at(&mut self, layout: u32, place: &Place, address: u64) -> &mut Missed {
         let number = layout as usize;
         self.sums_of(layout);
         let layout: &TypeLayout = &self.typing.layouts[number];
@@ -94,7 +95,7 @@ impl Fields {
     fn sums_of(&mut self, layout: u32) {
         while self.sums.len() <= layout as usize {
             let count = self.typing.layouts[self.sums.len()].fields.len();
-            let (fields, uses) = (vec![ObjectMisses::default(); count], vec![Uses::default(); count]);
+            let (fields, uses) = (vec![Missed::default(); count], vec![Uses::default(); count]);
             self.sums.push(TypeSums { fields, uses, ..TypeSums::default() });
         }
     }

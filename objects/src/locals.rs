@@ -16,9 +16,10 @@
 //!
 //! Variables in inner scopes may share bytes, so those count that are in scope at the instruction
 //! that refers to the address, or at the call where another function has the address; then those
-//! that share bytes with no other variable of the function. **Leaves
-//! out** variables that move (location lists), arrays of variable length, frames of the first
-//! function of a thread, and those whose base is a stack pointer in functions that call nothing.
+//! that share bytes with no other variable of the function. A variable that moves (a location list)
+//! counts where the instruction, or the call, finds it in the frame. Of a base that is the stack
+//! pointer in a function's body, the unwind table tells the distance from the frame's base.
+//! **Leaves out** arrays of variable length, and frames of the first function of a thread.
 
 use crate::debug::entries::{DebugFile, EntryId};
 use crate::debug::function::{frame_variables, is_in_scope, FrameBase, FrameVariable};
@@ -74,6 +75,9 @@ struct Scope {
     frame: usize,
     /// Places from a base, and numbers of variables.
     variables: Vec<(FrameBase, Range<i64>, u32)>,
+    /// How far the stack pointer is below the frame's canonical address, if a variable counts from
+    /// it and it is known.
+    distance: Option<u64>,
 }
 
 /// All variables of functions that were met.
@@ -115,7 +119,10 @@ impl Locals {
         scope.variables.iter().find_map(|(base, range, number)| {
             let base = match *base {
                 FrameBase::Canonical(moved) => frame.canonical?.wrapping_add_signed(moved),
-                FrameBase::StackPointer => frame.stack?,
+                // A function that runs has made no call that would tell it.
+                FrameBase::StackPointer => {
+                    frame.stack.or_else(|| frame.canonical?.checked_sub(scope.distance?))?
+                }
             };
             let offset = address.wrapping_sub(base) as i64;
             range.contains(&offset).then(|| (*number, base.wrapping_add_signed(range.start)))
@@ -151,11 +158,14 @@ impl Locals {
         }
         // Values are built before their scope begins, and some are used behind its end.
         for (variable, number) in known.iter().filter(|(known, _)| !is_in_scope(&known.scopes, address)) {
-            if variable.is_alone(known.iter().map(|(variable, _)| variable)) {
+            if !variable.moves && variable.is_alone(known.iter().map(|(variable, _)| variable)) {
                 variables.push((variable.base, variable.range(), *number));
             }
         }
-        Some(Scope { frame, variables })
+        let counts = variables.iter().any(|variable| variable.0 == FrameBase::StackPointer);
+        let file = self.files.of(&module.path).filter(|_| counts);
+        let distance = file.and_then(|file| file.stack_distance(address));
+        Some(Scope { frame, variables, distance })
     }
 
     /// The number of the frame of a function.
@@ -165,11 +175,15 @@ impl Locals {
             return Some(*known);
         }
         let mut variables = Vec::new();
+        let first = self.all.len();
         for variable in frame_variables(self.files.of(path)?, function) {
             let FrameVariable { id, size_bytes, .. } = variable;
-            let local = Local { path: path.to_owned(), id, name: variable.name.clone(), size_bytes };
-            variables.push((variable, self.all.len() as u32));
-            self.all.push(local);
+            // Places of one variable stand behind each other.
+            if self.all[first..].last().is_none_or(|last| last.id != id) {
+                let local = Local { path: path.to_owned(), id, name: variable.name.clone(), size_bytes };
+                self.all.push(local);
+            }
+            variables.push((variable, self.all.len() as u32 - 1));
         }
         self.frames.push(variables);
         self.frame_numbers.insert(key, self.frames.len() - 1);

@@ -18,7 +18,7 @@ use crate::globals::{variables, Globals, Variable};
 use crate::locals::{Local, Locals};
 use event::Record;
 pub(crate) use heap::WARMED;
-use heap::{Blocks, CallStack, HeapProfile, StackFrame};
+use heap::{Blocks, CallStack, Found, HeapProfile, StackFrame};
 use instrument::tool::Instrumenter;
 use instrument::Module;
 use std::sync::mpsc::{channel, Receiver};
@@ -57,15 +57,22 @@ pub struct Place {
     pub size_bytes: u64,
 }
 
-const NOTHING: Place = Place { key: ObjectKey::Unknown, start: 0, size_bytes: 0 };
+/// What was found last.
+#[derive(Clone, Copy, Debug)]
+enum Last {
+    Nothing,
+    Block(Found),
+    /// A variable in whose bytes no block may lie.
+    Variable(Place),
+}
 
 /// The objects of a program while it runs.
 pub struct ObjectMap {
     blocks: Blocks,
     globals: Globals,
     pub(crate) locals: Locals,
-    /// The variable that was found last, if it shares bytes with no other one; else nothing.
-    last: Place,
+    /// What was found last: a block, or a variable that shares bytes with no other one.
+    last: Last,
     news: Option<Receiver<Vec<Variable>>>,
 }
 
@@ -73,7 +80,7 @@ impl ObjectMap {
     /// A map of nothing; places of allocation are told apart by this many calls.
     pub fn new(frames_max: usize) -> ObjectMap {
         let (globals, locals) = (Globals::default(), Locals::default());
-        ObjectMap { blocks: Blocks::new(frames_max), globals, locals, last: NOTHING, news: None }
+        ObjectMap { blocks: Blocks::new(frames_max), globals, locals, last: Last::Nothing, news: None }
     }
 
     /// The instrumentation code that asks for the events. Call it once.
@@ -116,10 +123,23 @@ impl ObjectMap {
     #[inline]
     pub fn at(&self, calls: &CallStack, address: u64, ip: impl FnOnce() -> u64) -> Place {
         if let Some(found) = self.blocks.find(address) {
-            let key = ObjectKey::Blocks(found.site);
-            return Place { key, start: found.address, size_bytes: found.size_bytes };
+            return block_place(&found);
         }
         self.beside_blocks(calls, address, ip)
+    }
+
+    /// What was found last, if it still lies at an address. Cost: a load and some comparisons.
+    #[inline(always)]
+    pub(crate) fn last_at(&self, address: u64) -> Option<Place> {
+        match &self.last {
+            Last::Block(found) => self.blocks.still_holds(found, address).then(|| block_place(found)),
+            Last::Variable(place) => {
+                let lies = address.wrapping_sub(place.start) < place.size_bytes;
+                let bytes = place.start..place.start + place.size_bytes;
+                (lies && self.blocks.never_reached(&bytes)).then_some(*place)
+            }
+            Last::Nothing => None,
+        }
     }
 
     /// What lies at an address of data, by variable where it is a frame's: reads debug information
@@ -127,18 +147,14 @@ impl ObjectMap {
     #[inline]
     pub fn variable_at(&mut self, calls: &CallStack, address: u64, ip: impl Fn() -> u64) -> Place {
         if let Some(found) = self.blocks.find(address) {
-            let key = ObjectKey::Blocks(found.site);
-            return Place { key, start: found.address, size_bytes: found.size_bytes };
-        }
-        // Misses of variables come in long runs.
-        if address.wrapping_sub(self.last.start) < self.last.size_bytes {
-            return self.last;
+            self.last = Last::Block(found);
+            return block_place(&found);
         }
         let place = self.beside_blocks(calls, address, &ip);
         match place.key {
             ObjectKey::Call(_) | ObjectKey::Running(_) => self.local_at(calls, address, ip(), place),
             ObjectKey::Variable(number) if self.globals.is_alone(number) => {
-                self.last = place;
+                self.last = Last::Variable(place);
                 place
             }
             _ => place,
@@ -190,7 +206,7 @@ impl ObjectMap {
     pub fn executes(&mut self) {
         self.blocks.executes();
         self.globals.forget();
-        self.last = NOTHING;
+        self.last = Last::Nothing;
         self.locals.executes();
     }
 
@@ -198,4 +214,9 @@ impl ObjectMap {
     pub(crate) fn finish(self, instructions: u64) -> (HeapProfile, Vec<Variable>, Vec<Local>) {
         (self.blocks.finish(instructions), self.globals.all, self.locals.all)
     }
+}
+
+#[inline(always)]
+fn block_place(found: &Found) -> Place {
+    Place { key: ObjectKey::Blocks(found.site), start: found.address, size_bytes: found.size_bytes }
 }

@@ -6,7 +6,7 @@ use crate::globals::{Variable, VariableKind};
 use crate::locals::Local;
 use crate::map::ObjectKey;
 use crate::order::Visits;
-use crate::tally::ObjectMisses;
+use crate::tally::{Missed, ObjectMisses};
 use crate::uses::{AllUses, Uses};
 use heap::HeapProfile;
 use instrument::Module;
@@ -207,7 +207,9 @@ fn types_found(fields: Fields, mut visits: HashMap<u32, Vec<Visits>>) -> Vec<Fou
     let Fields { typing, mut sums, .. } = fields;
     sums.resize(typing.layouts.len(), TypeSums::default());
     let of = |(number, (layout, sums)): (usize, (TypeLayout, TypeSums))| {
-        let TypeSums { mut fields, between, beyond, mut uses } = sums;
+        let TypeSums { fields, between, beyond, mut uses } = sums;
+        let mut fields: Vec<ObjectMisses> = fields.iter().map(Missed::by_level).collect();
+        let (between, beyond) = (between.by_level(), beyond.by_level());
         fields.resize(layout.fields.len(), ObjectMisses::default());
         uses.resize(layout.fields.len(), Uses::default());
         let visits = visits.remove(&(number as u32)).unwrap_or_default();

@@ -28,22 +28,51 @@ impl ObjectMisses {
     pub fn totals(&self) -> Totals {
         Totals { caches: self.caches, tlbs: self.tlbs }
     }
+}
 
+/// Misses of an object while the program runs: how many missed which levels. Each miss changes one
+/// number, however many levels it missed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Missed {
+    /// By side, and by the levels as bits.
+    caches: [[u64; 1 << CACHES_MAX]; SIDES],
+    tlbs: [[u64; 1 << TLBS_MAX]; SIDES],
+}
+
+/// Fetches, loads, stores.
+const SIDES: usize = 3;
+
+impl Missed {
     /// Adds a miss of caches.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn missed_caches(&mut self, miss: &LocatedMiss) {
-        for (level, misses) in self.caches.iter_mut().enumerate() {
-            *of_side(misses, miss.side()) += u64::from(miss.missed(level));
-        }
+        self.caches[miss.side() as usize][usize::from(miss.levels()) % (1 << CACHES_MAX)] += 1;
     }
 
     /// Adds a miss of TLBs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn missed_pages(&mut self, miss: &LocatedMiss) {
-        let side = if miss.side() == MissSide::Fetch { MissSide::Fetch } else { MissSide::Load };
-        for (level, misses) in self.tlbs.iter_mut().enumerate() {
-            *of_side(misses, side) += u64::from(miss.missed(level));
+        self.tlbs[miss.side() as usize][usize::from(miss.levels()) % (1 << TLBS_MAX)] += 1;
+    }
+
+    /// The misses of each level. Of TLBs, stores are loads.
+    pub(crate) fn by_level(&self) -> ObjectMisses {
+        let mut sums = ObjectMisses::default();
+        let sides = [MissSide::Fetch, MissSide::Load, MissSide::Store];
+        for (side, (caches, tlbs)) in sides.into_iter().zip(self.caches.iter().zip(&self.tlbs)) {
+            let page_side = if side == MissSide::Store { MissSide::Load } else { side };
+            add(&mut sums.caches, side, caches);
+            add(&mut sums.tlbs, page_side, tlbs);
         }
+        sums
+    }
+}
+
+/// Adds counts by the levels that were missed to the levels' sums.
+fn add(levels: &mut [Misses], side: MissSide, counts: &[u64]) {
+    for (level, misses) in levels.iter_mut().enumerate() {
+        let missed = counts.iter().enumerate().filter(|(levels, _)| levels >> level & 1 == 1);
+        *of_side(misses, side) += missed.map(|(_, count)| count).sum::<u64>();
     }
 }
 
@@ -67,13 +96,26 @@ pub(crate) struct Tally {
     /// Numbers of all others.
     others: HashMap<ObjectKey, u32>,
     keys: Vec<ObjectKey>,
-    misses: Vec<ObjectMisses>,
+    misses: Vec<Missed>,
+    /// The object that was looked up last.
+    last: Option<(ObjectKey, u32)>,
 }
 
 impl Tally {
     /// The number of an object.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn number(&mut self, key: ObjectKey) -> u32 {
+        match self.last {
+            Some((last, number)) if last == key => number,
+            _ => {
+                let number = self.look_up(key);
+                self.last = Some((key, number));
+                number
+            }
+        }
+    }
+
+    fn look_up(&mut self, key: ObjectKey) -> u32 {
         let (table, index) = match key {
             ObjectKey::Blocks(site) => (&mut self.sites, site),
             ObjectKey::Variable(number) => (&mut self.variables, number),
@@ -100,19 +142,40 @@ impl Tally {
     fn known(&mut self, key: ObjectKey, number: u32) -> u32 {
         if number as usize == self.keys.len() {
             self.keys.push(key);
-            self.misses.push(ObjectMisses::default());
+            self.misses.push(Missed::default());
         }
         number
     }
 
     /// The sums of the object with this number.
     #[inline]
-    pub(crate) fn of(&mut self, number: u32) -> &mut ObjectMisses {
+    pub(crate) fn of(&mut self, number: u32) -> &mut Missed {
         &mut self.misses[number as usize]
     }
 
     /// All objects with their sums.
     pub(crate) fn finish(self) -> Vec<(ObjectKey, ObjectMisses)> {
-        self.keys.into_iter().zip(self.misses).collect()
+        self.keys.into_iter().zip(self.misses.iter().map(Missed::by_level)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misses_count_for_each_level_that_they_missed() {
+        let mut missed = Missed::default();
+        missed.caches[MissSide::Load as usize][0b111] = 5;
+        missed.caches[MissSide::Load as usize][0b001] = 7;
+        missed.caches[MissSide::Store as usize][0b011] = 2;
+        missed.tlbs[MissSide::Store as usize][0b01] = 3;
+        missed.tlbs[MissSide::Load as usize][0b11] = 4;
+        missed.tlbs[MissSide::Fetch as usize][0b10] = 6;
+        let sums = missed.by_level();
+        let loads = sums.caches.map(|misses| (misses.loads, misses.stores, misses.instructions));
+        assert_eq!(loads, [(12, 2, 0), (5, 2, 0), (5, 0, 0)]);
+        let pages = sums.tlbs.map(|misses| (misses.loads, misses.stores, misses.instructions));
+        assert_eq!(pages, [(7, 0, 0), (4, 0, 6)]);
     }
 }

@@ -15,7 +15,7 @@
 //! References and misses are those of `lightfoot cache`, so that the sums over all objects are its
 //! totals. **Leaves out** programs that the program starts, and levels that are not plain.
 
-use crate::fields::{Fields, Missed};
+use crate::fields::{Fields, Kind};
 use crate::locals::Wanted;
 use crate::map::{ObjectKey, ObjectMap, Place, WARMED};
 use crate::names::{name, Known, Named};
@@ -40,6 +40,8 @@ pub struct ObjectTool {
     uses: Option<AllUses>,
     simulator: Option<Simulator>,
     image: u32,
+    /// The image of the first program, whose records have the run's numbers.
+    first_image: Option<u32>,
     /// Complex references of threads whose records were read in part.
     groups: HashMap<u32, Groups>,
     found: Found,
@@ -77,6 +79,7 @@ impl ObjectTool {
             uses: None,
             simulator: None,
             image: 0,
+            first_image: None,
             groups: HashMap::new(),
             found: Found::default(),
             buffers: Buffers::default(),
@@ -95,8 +98,7 @@ impl ObjectTool {
     /// full stream only.
     #[must_use]
     pub fn with_accesses(self) -> ObjectTool {
-        let uses = AllUses::new(u64::from(self.levels.data.line_bytes).min(64));
-        ObjectTool { uses: Some(uses), ..self }
+        ObjectTool { uses: Some(AllUses::new(self.levels.data)), ..self }
     }
 
     /// What was found, once the program has run.
@@ -104,9 +106,9 @@ impl ObjectTool {
         self.found
     }
 
-    /// Simulates the references of a batch, which are in the buffers.
-    fn simulate(&mut self, thread: u32) {
-        let Buffers { references, misses, .. } = &mut self.buffers;
+    /// Simulates the references of a batch; their misses are in the buffers then.
+    fn simulate(&mut self, thread: u32, references: &[Record]) {
+        let Buffers { misses, .. } = &mut self.buffers;
         count_kinds(references, &mut self.found.records);
         let (levels, stream) = (&self.levels, &self.stream);
         let simulator = self.simulator.get_or_insert_with(|| {
@@ -143,7 +145,7 @@ impl Counting<'_> {
         references: &[Record],
         groups: &mut Groups,
     ) {
-        let mut left = Left { caches: misses.caches(), pages: misses.pages(), warmed: [0; 2] };
+        let mut left = Left { caches: misses.caches(), pages: misses.pages(), warmed: [usize::MAX; 2] };
         let mut done = 0;
         let ends = events.iter().map(|(before, event)| (*before, Some(event)));
         for (before, event) in ends.chain([(references.len(), None)]) {
@@ -164,12 +166,10 @@ impl Counting<'_> {
     #[inline(always)]
     fn missed(&mut self, record: usize, left: &mut Left<'_>) {
         while let Some(miss) = next(&mut left.caches, record) {
-            warm(self.map, left.caches, &mut left.warmed[0]);
-            let place = self.place(&miss);
-            let number = self.tally.number(place.key);
+            let (place, number) = self.object(&miss, left.caches, &mut left.warmed[0]);
             self.tally.of(number).missed_caches(&miss);
             if let Some(fields) = &mut self.fields {
-                fields.miss(self.map, &place, &miss, Missed::Caches);
+                fields.miss(self.map, &place, &miss, Kind::Caches);
             }
             if let Some((uses, thread)) = &mut self.uses {
                 if miss.missed(0) && miss.side() != MissSide::Fetch {
@@ -178,14 +178,25 @@ impl Counting<'_> {
             }
         }
         while let Some(miss) = next(&mut left.pages, record) {
-            warm(self.map, left.pages, &mut left.warmed[1]);
-            let place = self.place(&miss);
-            let number = self.tally.number(place.key);
+            let (place, number) = self.object(&miss, left.pages, &mut left.warmed[1]);
             self.tally.of(number).missed_pages(&miss);
             if let Some(fields) = &mut self.fields {
-                fields.miss(self.map, &place, &miss, Missed::Pages);
+                fields.miss(self.map, &place, &miss, Kind::Pages);
             }
         }
+    }
+
+    /// What a miss touched, and the number of its sums. Misses come in long runs of one object.
+    #[inline(always)]
+    fn object(&mut self, miss: &LocatedMiss, behind: &[LocatedMiss], warmed: &mut usize) -> (Place, u32) {
+        if miss.side() != MissSide::Fetch {
+            if let Some(place) = self.map.last_at(miss.address) {
+                return (place, self.tally.number(place.key));
+            }
+        }
+        warm(self.map, miss, behind, warmed);
+        let place = self.place(miss);
+        (place, self.tally.number(place.key))
     }
 
     /// Counts the accesses of a record.
@@ -215,7 +226,8 @@ impl Counting<'_> {
             return;
         }
         let ip = || self.sites.sites.get(site).map_or(0, |site| site.ip);
-        let place = self.map.variable_at(&self.calls, address, ip);
+        let last = self.map.last_at(address);
+        let place = last.unwrap_or_else(|| self.map.variable_at(&self.calls, address, ip));
         uses.of(self.tally.number(place.key)).count(access);
         uses.touch(thread, address, size_bytes.into());
         if let Some(fields) = &mut self.fields {
@@ -233,21 +245,22 @@ impl Counting<'_> {
     }
 }
 
-/// Misses of a batch that are not counted yet, and how many of each are warmed.
+/// Misses of a batch that are not counted yet, and for each list how many were left of it behind
+/// those that are warmed.
 struct Left<'a> {
     caches: &'a [LocatedMiss],
     pages: &'a [LocatedMiss],
     warmed: [usize; 2],
 }
 
-/// Warms the map for the next misses of a list, if none is warmed.
+/// Warms the map for a miss and the next ones of its list, unless it is warmed.
 #[inline(always)]
-fn warm(map: &ObjectMap, list: &[LocatedMiss], warmed: &mut usize) {
-    if *warmed == 0 {
-        *warmed = list.len().min(WARMED);
-        map.warm(list[..*warmed].iter().map(|miss| miss.address));
+fn warm(map: &ObjectMap, miss: &LocatedMiss, behind: &[LocatedMiss], warmed: &mut usize) {
+    if behind.len() < *warmed {
+        let ahead = behind.len().min(WARMED - 1);
+        *warmed = behind.len() - ahead;
+        map.warm(std::iter::once(miss.address).chain(behind[..ahead].iter().map(|miss| miss.address)));
     }
-    *warmed = warmed.saturating_sub(1);
 }
 
 /// The next miss of a record before this one.
@@ -279,6 +292,7 @@ impl Tool for ObjectTool {
     }
 
     fn start(&mut self, program: &Program) {
+        self.first_image.get_or_insert(program.image);
         if std::mem::replace(&mut self.image, program.image) != program.image {
             self.end_image();
             self.map.iter_mut().for_each(ObjectMap::executes);
@@ -288,11 +302,20 @@ impl Tool for ObjectTool {
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
-        let Buffers { references, events, .. } = &mut self.buffers;
-        references.clear();
+        let mut divided = std::mem::take(&mut self.buffers.references);
+        let events = &mut self.buffers.events;
+        divided.clear();
         events.clear();
-        self.found.counts.damaged += batch.divide(references, events);
-        self.simulate(batch.thread());
+        // Loops without calls fill whole batches, of which nothing is to be copied.
+        let is_event = |record: &Record| record.what as u8 >> 4 == RecordKind::Tool as u8;
+        let is_first = self.first_image == Some(self.image) && batch.first_site() == 0;
+        let references = if is_first && !batch.raw().iter().any(is_event) {
+            batch.raw()
+        } else {
+            self.found.counts.damaged += batch.divide(&mut divided, events);
+            &divided
+        };
+        self.simulate(batch.thread(), references);
         let Some(map) = &mut self.map else { return };
         let (tally, calls) = (&mut self.tally, map.take(batch.thread()));
         let fields = self.fields.as_mut();
@@ -301,13 +324,14 @@ impl Tool for ObjectTool {
             (uses, thread)
         });
         let mut counting = Counting { map, tally, fields, uses, calls, sites: batch.sites() };
-        let Buffers { references, events, misses } = &self.buffers;
+        let Buffers { events, misses, .. } = &self.buffers;
         counting.merge(misses, events, references, self.groups.entry(batch.thread()).or_default());
         let Counting { calls, uses, .. } = counting;
         if let Some((uses, thread)) = uses {
             uses.put_back(batch.thread(), thread);
         }
         map.put_back(batch.thread(), calls);
+        self.buffers.references = divided;
     }
 
     fn finish(&mut self, summary: &Summary<'_>) -> std::io::Result<Report> {

@@ -5,13 +5,18 @@
 //! thread touches in the line until it misses the line again, or ends, are the bytes used of that
 //! fetch. **Visits.** A value of a structure is visited from the first use of one of its fields
 //! until sixteen other values of structures were visited meanwhile, about; the fields that a visit
-//! used are used together. **Leaves out** the second line of a reference across two lines that
-//! misses both, whose bytes count for the fetch before.
+//! used are used together.
+//!
+//! A line that the first level has dropped cannot be touched again before it is missed again. So
+//! the lines of a thread are kept as its first level keeps them, by set in the order of their last
+//! use, with some ways more; what leaves a set is done. **Leaves out** the second line of a
+//! reference across two lines that misses both, whose bytes count for the fetch before, if the line
+//! is still known.
 
 use crate::order::{Visits, FIELDS_MAX};
 use event::Access;
+use simulate::Geometry;
 use std::collections::HashMap;
-use symbol::ByNumber;
 
 /// Accesses of an object or field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +51,7 @@ impl Uses {
 }
 
 /// A line that was fetched.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fetched {
     /// The object whose miss fetched it.
     object: u32,
@@ -54,10 +59,60 @@ struct Fetched {
     touched: u64,
 }
 
-/// Bytes used of the lines that a thread has fetched.
-#[derive(Default)]
+/// Ways that a set of [`Lines`] has beyond those of the first level.
+const MORE_WAYS: usize = 4;
+
+/// The number of no line.
+const NO_LINE: u64 = u64::MAX;
+
+/// Bytes used of the lines that a thread has fetched and may still have: sets of ways, in the
+/// order of their last use.
+#[derive(Clone, Debug)]
 struct Lines {
-    fetched: ByNumber<u64, Fetched>,
+    sets: u64,
+    ways: usize,
+    numbers: Vec<u64>,
+    fetched: Vec<Fetched>,
+}
+
+impl Lines {
+    fn new(sets: u64, ways: usize) -> Lines {
+        let slots = sets as usize * ways;
+        let none = Fetched { object: 0, touched: 0 };
+        Lines { sets, ways, numbers: vec![NO_LINE; slots], fetched: vec![none; slots] }
+    }
+
+    /// Makes a line the one of its set that was used last, if it is known. Returns its slot.
+    #[inline]
+    fn used(&mut self, line: u64) -> Option<usize> {
+        let first = (line % self.sets) as usize * self.ways;
+        if self.numbers[first] == line {
+            return Some(first);
+        }
+        let way = self.numbers[first..first + self.ways].iter().position(|&number| number == line)?;
+        self.numbers[first..=first + way].rotate_right(1);
+        self.fetched[first..=first + way].rotate_right(1);
+        Some(first)
+    }
+
+    /// Notes that a line was fetched. Returns the fetch that is over: its former one, or that of
+    /// the line that leaves the set.
+    fn fetch(&mut self, line: u64, fetched: Fetched) -> Option<Fetched> {
+        let slot = self.used(line);
+        let first = (line % self.sets) as usize * self.ways;
+        if slot.is_none() {
+            self.numbers[first..first + self.ways].rotate_right(1);
+            self.fetched[first..first + self.ways].rotate_right(1);
+        }
+        let before = std::mem::replace(&mut self.numbers[first], line);
+        let over = std::mem::replace(&mut self.fetched[first], fetched);
+        (before != NO_LINE).then_some(over)
+    }
+
+    /// All fetches that are not over.
+    fn finish(&self) -> impl Iterator<Item = Fetched> + '_ {
+        self.numbers.iter().zip(&self.fetched).filter(|(number, _)| **number != NO_LINE).map(|slot| *slot.1)
+    }
 }
 
 /// Visits that are open, by a hash of the value's address.
@@ -72,7 +127,6 @@ struct Open {
     fields: u128,
 }
 
-#[derive(Default)]
 struct Thread {
     lines: Lines,
     open: [Open; OPEN],
@@ -81,6 +135,8 @@ struct Thread {
 /// Uses of all objects.
 pub(crate) struct AllUses {
     line_bytes: u64,
+    /// What a thread begins with.
+    lines: Lines,
     threads: HashMap<u32, Thread>,
     objects: Vec<Uses>,
     visits: HashMap<(u32, u128, u64), u64>,
@@ -92,14 +148,19 @@ pub(crate) struct ThreadUses {
 }
 
 impl AllUses {
-    /// No uses; lines have this many bytes, at most 64.
-    pub(crate) fn new(line_bytes: u64) -> AllUses {
-        AllUses { line_bytes, threads: HashMap::new(), objects: Vec::new(), visits: HashMap::new() }
+    /// No uses of a first level; of longer lines, the bytes used are those of each 64 bytes.
+    pub(crate) fn new(first: Geometry) -> AllUses {
+        let line_bytes = u64::from(first.line_bytes).min(64);
+        let parts = u64::from(first.line_bytes) / line_bytes;
+        let lines = Lines::new(first.sets * parts, first.ways as usize + MORE_WAYS);
+        let (objects, visits) = (Vec::new(), HashMap::new());
+        AllUses { line_bytes, lines, threads: HashMap::new(), objects, visits }
     }
 
     /// Takes a thread's state; [`AllUses::put_back`] ends that.
     pub(crate) fn take(&mut self, thread: u32) -> ThreadUses {
-        ThreadUses { thread: self.threads.remove(&thread).unwrap_or_default() }
+        let new = || Thread { lines: self.lines.clone(), open: [Open::default(); OPEN] };
+        ThreadUses { thread: self.threads.remove(&thread).unwrap_or_else(new) }
     }
 
     /// Puts a thread's state back.
@@ -120,8 +181,8 @@ impl AllUses {
     /// A miss fetches the line at an address for an object.
     pub(crate) fn fetch(&mut self, uses: &mut ThreadUses, address: u64, object: u32) {
         let fetched = Fetched { object, touched: 0 };
-        let before = uses.thread.lines.fetched.insert(address / self.line_bytes, fetched);
-        before.into_iter().for_each(|line| self.evicted(line));
+        let over = uses.thread.lines.fetch(address / self.line_bytes, fetched);
+        over.into_iter().for_each(|line| self.evicted(line));
     }
 
     /// Counts the bytes of a line that is fetched no longer.
@@ -140,8 +201,8 @@ impl AllUses {
         while at < end {
             let offset = at % self.line_bytes;
             let bytes = (self.line_bytes - offset).min(end - at);
-            if let Some(line) = uses.thread.lines.fetched.get_mut(&(at / self.line_bytes)) {
-                line.touched |= (u64::MAX >> (64 - bytes)) << offset;
+            if let Some(slot) = uses.thread.lines.used(at / self.line_bytes) {
+                uses.thread.lines.fetched[slot].touched |= (u64::MAX >> (64 - bytes)) << offset;
             }
             at += bytes;
         }
@@ -175,7 +236,7 @@ impl AllUses {
     pub(crate) fn end(&mut self) {
         let threads = std::mem::take(&mut self.threads);
         for thread in threads.into_values() {
-            thread.lines.fetched.into_values().for_each(|line| self.evicted(line));
+            thread.lines.finish().for_each(|line| self.evicted(line));
             thread.open.into_iter().for_each(|visit| self.close(visit));
         }
     }
@@ -197,10 +258,12 @@ impl AllUses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn bytes_count_for_the_fetch_of_their_line() {
-        let mut all = AllUses::new(64);
+        let mut all = AllUses::new(Geometry::cache(32 << 10, 8, 64));
         let mut thread = all.take(1);
         all.touch(&mut thread, 0x1000, 8);
         all.fetch(&mut thread, 0x1008, 3);
@@ -216,9 +279,45 @@ mod tests {
         assert_eq!((uses[4].fetched_bytes, uses[4].used_bytes), (64, 0));
     }
 
+    proptest! {
+        #[test]
+        fn what_a_first_level_has_dropped_is_not_touched_again(
+            (sets, ways) in (1u64..4, 1usize..4),
+            references in prop::collection::vec((0u64..24, 0u64..64), 1..300),
+        ) {
+            let mut lines = Lines::new(sets, ways + MORE_WAYS);
+            // The cache: lines of each set, the one used last first.
+            let mut cache: Vec<Vec<u64>> = vec![Vec::new(); sets as usize];
+            // The slow twin keeps each line until it is missed again.
+            let mut naive: BTreeMap<u64, Fetched> = BTreeMap::new();
+            let (mut over, mut over_naive) = (Vec::new(), Vec::new());
+            for (number, (line, byte)) in references.into_iter().enumerate() {
+                let set = &mut cache[(line % sets) as usize];
+                if !set.contains(&line) {
+                    let fetched = Fetched { object: number as u32, touched: 0 };
+                    over.extend(lines.fetch(line, fetched));
+                    over_naive.extend(naive.insert(line, fetched));
+                }
+                set.retain(|other| *other != line);
+                set.insert(0, line);
+                set.truncate(ways);
+                let slot = lines.used(line).unwrap();
+                lines.fetched[slot].touched |= 1 << byte;
+                naive.get_mut(&line).unwrap().touched |= 1 << byte;
+            }
+            over.extend(lines.finish());
+            over_naive.extend(naive.into_values());
+            let sorted = |mut list: Vec<Fetched>| {
+                list.sort_by_key(|fetched| fetched.object);
+                list
+            };
+            prop_assert_eq!(sorted(over), sorted(over_naive));
+        }
+    }
+
     #[test]
     fn fields_of_a_value_are_used_together() {
-        let mut all = AllUses::new(64);
+        let mut all = AllUses::new(Geometry::cache(32 << 10, 8, 64));
         let mut thread = all.take(1);
         for start in [0x1000, 0x1040, 0x1080] {
             all.visit(&mut thread, 2, start, 0);

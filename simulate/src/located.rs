@@ -47,8 +47,15 @@ impl LocatedMiss {
     }
 
     /// Whether it is a load, a store or an instruction line. Of a TLB, stores are loads.
+    #[inline]
     pub fn side(&self) -> MissSide {
         side(self.what)
+    }
+
+    /// The levels that it missed, each as a bit.
+    #[inline]
+    pub fn levels(&self) -> u8 {
+        self.levels
     }
 
     /// Whether it missed this level, counted from 0.
@@ -58,6 +65,7 @@ impl LocatedMiss {
 }
 
 /// Whether a touch is a load, a store or an instruction line.
+#[inline]
 pub(crate) fn side(what: u32) -> MissSide {
     match what >> 4 & 15 {
         kind if kind == RecordKind::Store as u32 => MissSide::Store,
@@ -125,6 +133,7 @@ impl Located {
         if level == 0 {
             self.sweep = self.misses.len();
             self.references.clear();
+            return self.note_first(counted, touches, record);
         }
         let (mut last, mut next) = (counted, 0);
         for index in 0..touches.len {
@@ -132,14 +141,12 @@ impl Located {
             if std::mem::replace(&mut last, reference) == reference {
                 continue;
             }
-            if level > 0 {
-                while self.references.get(next).is_some_and(|&known| known < reference) {
-                    next += 1;
-                }
-                if self.references.get(next) == Some(&reference) {
-                    self.misses[self.sweep + next].levels |= 1 << level;
-                    continue;
-                }
+            while self.references.get(next).is_some_and(|&known| known < reference) {
+                next += 1;
+            }
+            if self.references.get(next) == Some(&reference) {
+                self.misses[self.sweep + next].levels |= 1 << level;
+                continue;
             }
             // Of a reference whose touches two sweeps divide, a later level may miss in the second
             // one alone: it is listed a second time, for that level.
@@ -148,6 +155,21 @@ impl Located {
             self.misses.insert(self.sweep + next, miss);
             self.references.insert(next, reference);
             next += 1;
+        }
+    }
+
+    /// Notes the misses of the first level, which stand behind all others.
+    fn note_first(&mut self, counted: u32, touches: &Touches, record: impl Fn(u32) -> u32) {
+        self.misses.reserve(touches.len);
+        self.references.reserve(touches.len);
+        let mut last = counted;
+        for index in 0..touches.len {
+            let reference = touches.reference[index];
+            if std::mem::replace(&mut last, reference) != reference {
+                let (address, what) = (touches.address[index], touches.what[index]);
+                self.misses.push(LocatedMiss { address, what, record: record(reference), levels: 1 });
+                self.references.push(reference);
+            }
         }
     }
 }

@@ -8,8 +8,8 @@
 use crate::debug_file;
 use crate::elf::{code_segments, Segment};
 use crate::sparse::Sparse;
-use gimli::{EndianSlice, LittleEndian};
-use object::Object;
+use gimli::{BaseAddresses, CfaRule, EhFrame, EndianSlice, LittleEndian, UnwindContext, UnwindSection};
+use object::{Object, ObjectSection};
 use std::path::Path;
 
 /// Reads the bytes of a section, which stay until the process ends: a file is read once a run.
@@ -20,7 +20,12 @@ pub struct DebugSections {
     /// The sections.
     pub dwarf: gimli::Dwarf<SectionReader>,
     segments: Vec<Segment>,
+    /// The unwind table of the file itself.
+    frames: Option<(EhFrame<SectionReader>, BaseAddresses)>,
 }
+
+/// The number of the stack pointer in DWARF.
+const RSP: gimli::Register = gimli::Register(7);
 
 impl DebugSections {
     /// Reads the debug information of the file at `path`; `None` if there is none.
@@ -29,10 +34,16 @@ impl DebugSections {
         own.load(|name| name.starts_with(".note") || name == ".gnu_debuglink");
         let file = own.parse()?;
         let segments = code_segments(&file);
-        let mut source = match file.section_by_name(".debug_info") {
-            Some(_) => own,
-            None => debug_file::find(&file, path)?,
+        let table = file.section_by_name(".eh_frame").map(|section| section.address());
+        let separate = match file.section_by_name(".debug_info") {
+            Some(_) => None,
+            None => Some(debug_file::find(&file, path)?),
         };
+        let frames = table.and_then(|address| {
+            let table = EhFrame::new(own.section(".eh_frame")?.leak(), LittleEndian);
+            Some((table, BaseAddresses::default().set_eh_frame(address)))
+        });
+        let mut source = separate.unwrap_or(own);
         source.parse()?.section_by_name(".debug_info")?;
         let load = |id: gimli::SectionId| -> Result<SectionReader, gimli::Error> {
             let wanted = Some(id.name()).filter(|name| !name.starts_with(".debug_mac"));
@@ -40,7 +51,7 @@ impl DebugSections {
             Ok(EndianSlice::new(contents.leak(), LittleEndian))
         };
         let dwarf = gimli::Dwarf::load(load).ok()?;
-        Some(DebugSections { dwarf, segments })
+        Some(DebugSections { dwarf, segments, frames })
     }
 
     /// Whether the file at `path` has its debug information in itself, not in a separate file.
@@ -53,5 +64,33 @@ impl DebugSections {
     /// The link address of the code at `offset` of the file.
     pub fn link_address(&self, offset: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| segment.address_of(offset))
+    }
+
+    /// How far below the frame's canonical address the stack pointer is in the body of the function
+    /// with the code at a link address: at most of its code, since prologues and epilogues move it.
+    /// `None` where the unwind table counts from another register, or does not know. Cost: the
+    /// table is read up to the function.
+    pub fn stack_distance(&self, address: u64) -> Option<u64> {
+        let (frames, bases) = self.frames.as_ref()?;
+        let entry = frames.fde_for_address(bases, address, EhFrame::cie_from_offset).ok()?;
+        let mut context = UnwindContext::new();
+        let mut rows = entry.rows(frames, bases, &mut context).ok()?;
+        // Distances, each with the bytes of code at which it holds. An aligned frame counts from
+        // the stack pointer in its prologue alone.
+        let mut found: Vec<(Option<u64>, u64)> = Vec::new();
+        while let Ok(Some(row)) = rows.next_row() {
+            let distance = match row.cfa() {
+                CfaRule::RegisterAndOffset { register, offset } if *register == RSP => {
+                    u64::try_from(*offset).ok()
+                }
+                _ => None,
+            };
+            let bytes = row.end_address().saturating_sub(row.start_address());
+            match found.iter_mut().find(|known| known.0 == distance) {
+                Some(known) => known.1 += bytes,
+                None => found.push((distance, bytes)),
+            }
+        }
+        found.into_iter().max_by_key(|known| known.1)?.0
     }
 }

@@ -173,6 +173,10 @@ pub struct Cache {
     /// With --coherence: end a thread's turn after N instructions, 100 or more
     #[arg(long, value_name = "N", requires = "coherence", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..))]
     pub quantum: u32,
+    /// With --coherence: threads share N cores and move between them as schedulers move them
+    /// [default: each living thread has a core of its own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
+    pub cores: Option<u16>,
     /// Options for rows of data.
     #[command(flatten)]
     pub objects: ObjectOptions,

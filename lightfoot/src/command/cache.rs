@@ -30,6 +30,10 @@ use simulate::{plan_levels, Counts, StreamPlan, WriteBacks, PREDICTORS};
 pub(super) fn run(options: &Cache) -> Result<u8> {
     if options.coherence.is_some() {
         coherence::check(options)?;
+    } else if options.cores.is_some() {
+        anyhow::bail!(
+            "--cores places the threads of --coherence on cores: add --coherence, or leave out --cores"
+        );
     }
     let prepared = measure::prepare(Kind::Cache, &options.run)?;
     if options.branches && options.run.follow_children {

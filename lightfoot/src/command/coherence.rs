@@ -2,7 +2,7 @@
 
 use super::measure::Prepared;
 use crate::cli::{By, Cache, Shape, SharedBy};
-use crate::report::coherence::{CoherenceReport, CoherentRun};
+use crate::report::coherence::{CoherenceReport, CoherentRun, Placed};
 use crate::run::engine;
 use crate::run::hierarchy::Hierarchy;
 use anyhow::{bail, Result};
@@ -12,6 +12,7 @@ use instrument::virtual_machine::ThreadOrder;
 use present::exit;
 use present::terminal::Page;
 use simulate::{Geometry, Sharing, StoreMiss};
+use std::num::NonZeroUsize;
 
 /// Rows that the text shows.
 const ROWS: usize = 10;
@@ -92,7 +93,8 @@ pub(super) fn run(
     let quantum = options.quantum;
     let mut engine = prepared.options(Stream::References);
     engine.machine.threads = ThreadOrder::InTurnsOf(quantum);
-    let mut tool = CoherenceTool::new(private);
+    let cores = options.cores.and_then(|cores| NonZeroUsize::new(cores.into()));
+    let mut tool = CoherenceTool::new(private, cores);
     let (outcome, _) = engine::run_tool(&prepared.command, &engine, &mut tool)?;
     let found = tool.into_profile().unwrap_or_default();
     let words = std::iter::once(&prepared.command.program).chain(&prepared.command.arguments);
@@ -103,6 +105,7 @@ pub(super) fn run(
         machine: hierarchy.machine.name.clone(),
         levels,
         quantum,
+        placed: cores.map(|cores| Placed { cores: cores.get(), migrations: found.migrations }),
         instructions: outcome.profile.instructions_retired(),
         wall_s: outcome.wall.as_secs_f64(),
     };

@@ -87,7 +87,7 @@ impl Curve {
 }
 
 /// A size in words, as in `48 KiB`; sizes are whole numbers of their unit.
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.into_iter().find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift));
     match unit {

@@ -213,7 +213,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("heap", &["tests", "follow", "ask heap", "sites thread", "snapshots", "allocator amount lib live word"]),
     (
         "coherence",
-        &["tests", "tool", "naive objects rounds", "ask caches", "own", "directory ways", "copies", "associative counts lib"],
+        &["tests", "tool", "naive objects rounds", "ask caches", "own", "directory ways", "copies", "associative counts lib placement"],
     ),
     ("objects", &["tool", "names", "fields", "typing uses", "order", "tally", "map", "locals", "debug globals lib"]),
     ("contenders", &["lib", "index kernel", "peer"]),

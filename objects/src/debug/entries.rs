@@ -90,6 +90,11 @@ impl DebugFile {
         self.sections.link_address(offset)
     }
 
+    /// How far below the frame's canonical address the stack pointer is at a link address of code.
+    pub(crate) fn stack_distance(&self, address: u64) -> Option<u64> {
+        self.sections.stack_distance(address)
+    }
+
     /// Up to `len` bytes of the file at an offset.
     pub(crate) fn bytes(&self, offset: u64, len: usize) -> Vec<u8> {
         use std::os::unix::fs::FileExt;
@@ -225,6 +230,24 @@ impl DebugFile {
             }
         }
         None
+    }
+
+    /// The expressions of a location that changes, with the ranges of code in which each holds;
+    /// none of a location that does not.
+    pub(crate) fn location_list(
+        &self,
+        unit: u32,
+        location: &AttributeValue<SectionReader>,
+    ) -> Vec<(Range<u64>, gimli::Expression<SectionReader>)> {
+        let mut all = Vec::new();
+        let own = self.units.get(unit as usize).map(|own| &own.unit);
+        let list = own.and_then(|own| self.sections.dwarf.attr_locations(own, *location).ok()?);
+        let Some(mut list) = list else { return all };
+        // What stands before damage still holds.
+        while let Ok(Some(entry)) = list.next() {
+            all.push((entry.range.begin..entry.range.end, entry.data));
+        }
+        all
     }
 
     /// The operations of an expression.

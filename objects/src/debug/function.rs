@@ -3,6 +3,7 @@
 use super::entries::{DebugFile, Entry, EntryId};
 use gimli::{AttributeValue, Operation};
 use std::ops::Range;
+use symbol::SectionReader;
 
 /// Numbers of registers in DWARF.
 const RBP: u16 = 6;
@@ -18,7 +19,7 @@ pub(crate) enum FrameBase {
     StackPointer,
 }
 
-/// A variable with one place in the frame of its function.
+/// A place that a variable has in the frame of its function.
 #[derive(Clone, Debug)]
 pub(crate) struct FrameVariable {
     pub(crate) id: EntryId,
@@ -31,6 +32,8 @@ pub(crate) struct FrameVariable {
     pub(crate) offset: i64,
     /// Bytes.
     pub(crate) size_bytes: u64,
+    /// Whether it has other places, too.
+    pub(crate) moves: bool,
 }
 
 impl FrameVariable {
@@ -101,28 +104,56 @@ fn frame_base(file: &mut DebugFile, function: EntryId) -> Option<FrameBase> {
     }
 }
 
-/// The variables and parameters of a function that have one place in its frame, those of inner
-/// scopes first.
+/// The variables and parameters of a function that have places in its frame, those of inner scopes
+/// first. One that moves has an entry for each place that is in the frame, whose scopes are the
+/// code in which it lies there.
 pub(crate) fn frame_variables(file: &mut DebugFile, function: EntryId) -> Vec<FrameVariable> {
-    let (base, mut found) = (frame_base(file, function), Vec::new());
+    let (frame_base, mut found) = (frame_base(file, function), Vec::new());
     for (id, entry) in variables_of(file, function) {
-        let Some(AttributeValue::Exprloc(place)) = entry.location else { continue };
-        let (base, offset) = match (file.single(function.unit, place), base) {
-            (Some(Operation::FrameOffset { offset }), Some(base)) => (base, offset),
-            // Compilers take this where a frame is aligned.
-            (Some(Operation::RegisterOffset { register, offset, .. }), _) if register.0 == RSP => {
-                (FrameBase::StackPointer, offset)
+        let Some(location) = entry.location else { continue };
+        let places = match location {
+            AttributeValue::Exprloc(place) => vec![(None, place)],
+            list => {
+                let places = file.location_list(function.unit, &list).into_iter();
+                places.map(|(range, place)| (Some(range), place)).collect()
             }
-            _ => continue,
         };
+        let places: Vec<_> = places
+            .into_iter()
+            .filter_map(|(range, place)| Some((range, place_of(file, function.unit, place, frame_base)?)))
+            .collect();
+        if places.is_empty() {
+            continue;
+        }
         let of = file.type_of(id);
         let Some(size_bytes) = of.and_then(|of| file.size_of(of)).filter(|&size| size > 0) else { continue };
         let own = file.name_of(id).unwrap_or_else(|| "(unnamed)".into());
         let name = format!("{}:{own}", function_around(file, id).unwrap_or_default());
         let scopes = scopes_of(file, function, &entry);
-        found.push(FrameVariable { id, name, scopes, base, offset, size_bytes });
+        for (range, (base, offset)) in places {
+            let (moves, mut scopes) = (range.is_some(), scopes.clone());
+            scopes.extend(range.map(|range| vec![range]));
+            found.push(FrameVariable { id, name: name.clone(), scopes, base, offset, size_bytes, moves });
+        }
     }
     found
+}
+
+/// The base and the offset of a place, if it is one in a frame.
+fn place_of(
+    file: &DebugFile,
+    unit: u32,
+    place: gimli::Expression<SectionReader>,
+    frame_base: Option<FrameBase>,
+) -> Option<(FrameBase, i64)> {
+    match (&file.operations(unit, place)?[..], frame_base) {
+        ([Operation::FrameOffset { offset }], Some(base)) => Some((base, *offset)),
+        // Compilers take this where a frame is aligned, and where variables move.
+        ([Operation::RegisterOffset { register, offset, .. }], _) if register.0 == RSP => {
+            Some((FrameBase::StackPointer, *offset))
+        }
+        _ => None,
+    }
 }
 
 /// The name of the function around a variable, which may be inlined in another one.

@@ -107,8 +107,12 @@ pub(in crate::command) struct Read {
     pub(in crate::command) libraries: Vec<Row>,
     #[serde(default)]
     pub(in crate::command) opcodes: Vec<Row>,
-    /// Misses by what lay at their addresses, which are no rows.
+    /// Misses by what lay at their addresses.
     pub(in crate::command) objects: Option<Value>,
+    /// Misses of caches of other sizes.
+    pub(in crate::command) curve: Option<Value>,
+    /// The processes of a run with `--follow-children`.
+    pub(in crate::command) processes: Option<Vec<Map<String, Value>>>,
     /// The column that the report is sorted by, if the user chose one.
     pub(in crate::command) sorted_by: Option<String>,
     pub(in crate::command) by: Option<Vec<String>>,

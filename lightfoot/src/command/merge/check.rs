@@ -60,8 +60,8 @@ pub(super) fn doubts(read: &Read) -> Vec<String> {
     if read.partial {
         doubts.push(format!("{path} was interrupted: its numbers are partial"));
     }
-    if read.objects.is_some() {
-        doubts.push(format!("the rows of data of {path} are left out: merge adds up rows of code"));
+    if super::data::has_page(read) {
+        doubts.push(format!("which fields of a type are used together in {path} is left out"));
     }
     let shown = read.functions.iter().map(|row| row.counts.get("instructions")).fold(0, u64::saturating_add);
     if shown < read.totals.get("instructions") {

@@ -43,8 +43,19 @@ impl Report {
             ("rows", &self.rows),
         ];
         for (field, rows) in tables {
-            if field != "rows" || self.by.is_some() {
+            if field != "rows" || self.by.is_some() && self.objects.is_none() {
                 map.serialize_entry(field, &Rows { report: self, rows: &rows[..top.min(rows.len())] })?;
+            }
+        }
+        let statistic = self.statistic;
+        let parts = [
+            ("objects", self.objects.as_ref().map(|objects| objects.json(top))),
+            ("curve", self.curve.as_ref().map(|curve| curve.json(statistic))),
+            ("processes", self.processes.as_ref().map(|processes| processes.json(top))),
+        ];
+        for (field, part) in parts {
+            if let Some(part) = part {
+                map.serialize_entry(field, &part)?;
             }
         }
         SerializeMap::end(map)?;

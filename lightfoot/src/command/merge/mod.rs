@@ -4,10 +4,12 @@
 //! Ten runs of a program have one number with its spread in each row; the processes of a build have
 //! their sum. Rows are matched as `diff` matches them ([`rows`]), and a report without a row counts
 //! as 0 there. The merged report is a report: `diff` compares it, and `merge` merges it again.
+//! Rows of data, miss curves and processes are matched by more than names ([`data`]).
 //! Reports are read one at a time. **Leaves out** what adds up to nothing: machines of other sizes
-//! (refused), calls, curves, processes, misses by object.
+//! (refused), parts of cycles, fields that are used together.
 
 mod check;
+mod data;
 mod json;
 mod page;
 mod rows;
@@ -18,6 +20,7 @@ use super::diff::read::{Mapped, Programs, Read, Row};
 use crate::cli::{Merge, MergeFormat, Statistic};
 use crate::report::{sortable, Kind, Metric, CACHE_METRICS, COUNT_METRICS, L1D};
 use anyhow::Result;
+use data::{Curve, Objects, Processes};
 use present::exit::{refused, Failure, USAGE};
 use present::output::{print, Destination};
 use present::terminal::Page;
@@ -56,6 +59,10 @@ struct Report {
     opcodes: Vec<Merged>,
     by: Option<Vec<String>>,
     rows: Vec<Merged>,
+    /// Rows of data.
+    objects: Option<Objects>,
+    curve: Option<Curve>,
+    processes: Option<Processes>,
     warnings: Vec<String>,
 }
 
@@ -97,7 +104,13 @@ impl Report {
             .collect();
         let sort = options.sort.clone().or_else(|| last.sorted_by.clone());
         let sorted_by = sorting(sort.as_deref(), kind, &columns)?;
+        let reports = options.reports.len();
+        let fields: Vec<&'static str> = sorted_by.iter().map(|column| columns[*column].field).collect();
+        let has_data = last.objects.is_some();
         let mut report = Report {
+            objects: has_data.then(|| Objects::new(reports, options.statistic, &fields)),
+            curve: Curve::new(&last, reports),
+            processes: Processes::new(&last, reports, options.statistic, &columns, &fields),
             statistic: options.statistic,
             kind,
             rep: last.rep.clone(),
@@ -111,7 +124,7 @@ impl Report {
             functions: Vec::new(),
             libraries: Vec::new(),
             opcodes: Vec::new(),
-            by: last.by.clone().filter(|_| last.rows.is_some()),
+            by: last.by.clone().filter(|_| last.rows.is_some() || has_data),
             rows: Vec::new(),
             warnings: Vec::new(),
         };
@@ -130,7 +143,7 @@ impl Report {
         for rows in [&mut last.functions, &mut last.libraries, &mut last.opcodes] {
             *rows = Vec::new();
         }
-        last.rows = None;
+        (last.rows, last.objects) = (None, None);
         for (index, path) in others.iter().enumerate().rev() {
             let read = Read::open(path)?;
             read.comparable(&last, programs)?;
@@ -157,6 +170,23 @@ impl Report {
             [&read.functions, &read.libraries, &read.opcodes, read.rows.as_deref().unwrap_or_default()];
         for (table, rows) in tables.iter_mut().zip(rows) {
             self.warnings.extend(table.add(index, rows, mapped));
+        }
+        if let Some(objects) = &mut self.objects {
+            objects.add(index, read, mapped);
+        }
+        let all_of = |what: &str, option: &str| {
+            format!(
+                "the {what} of other reports are left out, because {} has none of this shape: make all with {option}",
+                read.path.display()
+            )
+        };
+        if self.curve.as_mut().is_some_and(|curve| !curve.add(index, read)) {
+            self.curve = None;
+            self.warnings.push(all_of("miss curves", "--curves"));
+        }
+        if self.processes.as_mut().is_some_and(|processes| !processes.add(index, read, mapped)) {
+            self.processes = None;
+            self.warnings.push(all_of("processes", "--follow-children"));
         }
         self.sources.push(Source {
             path: read.path.clone(),

@@ -4,9 +4,8 @@
 //! ends at the least number, its full one spans from the least to the most, and a line stands at
 //! the median.
 
-use super::rows::Merged;
 use super::spread::Spread;
-use super::text::distance;
+use super::text::{distance, Line};
 use super::Report;
 use present::number::{brief, grouped, percent, seconds};
 use present::page::{text, Page};
@@ -41,11 +40,24 @@ impl Report {
             let _ = writeln!(body, "<p class=\"warn\">{}</p>", text(warning));
         }
         body += &self.totals_section();
+        let label = self.sorted_label();
+        let share = |spread: &Spread| percent(spread.value(self.statistic), self.whole());
+        let share: (&str, &dyn Fn(&Spread) -> String) = ("share", &share);
         if self.by.is_some() {
-            body += &self.section(&self.by_name(), &self.rows, top);
+            body += &self.section(share, &self.by_name(), label, &self.lines().1, top);
         }
-        body += &self.section("Functions", &self.functions, top);
-        body += &self.section("Libraries", &self.libraries, top);
+        if let Some(curve) = &self.curve {
+            let misses = |spread: &Spread| brief(spread.value(self.statistic));
+            let first = (self.statistic_name(), &misses as &dyn Fn(&Spread) -> String);
+            body += &self.section(first, "Caches of other sizes", "data misses", &curve.lines(), usize::MAX);
+        }
+        if let Some(processes) = &self.processes {
+            body += &self.section(share, "Processes", label, &processes.lines(), top);
+        }
+        for (title, rows) in [("Functions", &self.functions), ("Libraries", &self.libraries)] {
+            let lines: Vec<Line> = rows[..].iter().map(|row| self.line(row)).collect();
+            body += &self.section(share, title, label, &lines, top);
+        }
         body += &self.sources_section();
         Page { title: &title, body: &body, style: STYLE, script: None }.html()
     }
@@ -71,33 +83,32 @@ impl Report {
         out + "</tbody></table></div><p class=\"faint\">Spread: the most less the least, of the mean. A bar is full from the least to the most; the line is the median.</p></section>\n"
     }
 
-    fn section(&self, title: &str, rows: &[Merged], top: usize) -> String {
+    /// A table with a heading and a text of the number that comes first.
+    fn section(
+        &self,
+        (first, of): (&str, &dyn Fn(&Spread) -> String),
+        title: &str,
+        label: &str,
+        rows: &[Line],
+        top: usize,
+    ) -> String {
         if rows.is_empty() {
             return String::new();
         }
         let shown = &rows[..top.min(rows.len())];
-        let most = shown.iter().map(|row| self.sorting_spread(row).most).max().unwrap_or(0);
-        let label = self.sorted_label();
-        let mut out = format!("<section><h2>{title}: {label}</h2><div class=\"scroll tall\"><table><thead><tr><th>share</th>{HEADINGS}<th class=\"wide\">reports</th><th class=\"name\">{title}</th></tr></thead><tbody>\n");
-        for row in shown {
-            let spread = self.sorting_spread(row);
+        let most = shown.iter().map(|row| row.spread.most).max().unwrap_or(0);
+        let mut out = format!("<section><h2>{title}: {label}</h2><div class=\"scroll tall\"><table><thead><tr><th>{first}</th>{HEADINGS}<th class=\"wide\">reports</th><th class=\"name\">{title}</th></tr></thead><tbody>\n");
+        for Line { name, place, code, spread, reports } in shown {
             let code =
-                row.text.as_ref().map_or(String::new(), |code| format!("<br><small>{}</small>", text(code)));
-            let name = row.label();
-            // The end of a path says most, and a narrow screen has room for little else.
-            let place = match (&row.file, row.line) {
-                (Some(file), Some(line)) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)),
-                _ => name.clone(),
-            };
+                code.as_ref().map_or(String::new(), |code| format!("<br><small>{}</small>", text(code)));
             let _ = writeln!(
                 out,
-                "<tr><td>{}</td>{}<td class=\"wide\">{}/{}</td><td class=\"name\" title=\"{}\">{}{code}</td></tr>",
-                percent(spread.value(self.statistic), self.whole()),
-                cells(&spread, most),
-                row.reports,
+                "<tr><td>{}</td>{}<td class=\"wide\">{reports}/{}</td><td class=\"name\" title=\"{}\">{}{code}</td></tr>",
+                of(spread),
+                cells(spread, most),
                 self.sources.len(),
-                text(&name),
-                text(&place)
+                text(name),
+                text(place)
             );
         }
         out += "</tbody></table></div>";

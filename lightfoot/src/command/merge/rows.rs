@@ -201,7 +201,7 @@ fn key(row: &Row, mapped: &Mapped<'_>, moves: &Moves, own: &BTreeMap<String, Lin
 }
 
 /// A path's last name.
-fn base(path: &str) -> &str {
+pub(super) fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 

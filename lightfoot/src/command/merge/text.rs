@@ -1,6 +1,6 @@
 //! The merged report for people and for spreadsheets.
 
-use super::rows::Merged;
+use super::rows::{base, Merged};
 use super::spread::Spread;
 use super::Report;
 use crate::cli::Statistic;
@@ -8,6 +8,28 @@ use crate::report::Kind;
 use present::csv::field;
 use present::number::{brief, grouped, percent};
 use present::terminal::{front_cut, middle_cut, printable, Page};
+
+/// The statistics of a number in CSV.
+pub(super) const STATISTICS: [&str; 6] = ["sum", "mean", "deviation", "median", "least", "most"];
+
+/// The cells of [`STATISTICS`], with a comma before each.
+pub(super) fn statistics(spread: &Spread) -> String {
+    let Spread { sum, mean, deviation, median, least, most } = spread;
+    format!(",{sum},{mean},{deviation},{median},{least},{most}")
+}
+
+/// A row for people.
+pub(super) struct Line {
+    pub(super) name: String,
+    /// Its name where there is little room.
+    pub(super) place: String,
+    /// What stands in a line of source.
+    pub(super) code: Option<String>,
+    /// The statistics of what sorts the rows.
+    pub(super) spread: Spread,
+    /// The number of reports that have it.
+    pub(super) reports: usize,
+}
 
 impl Report {
     /// Totals with their spread, and tables with the first `top` rows.
@@ -26,9 +48,16 @@ impl Report {
             let value = grouped(spread.value(self.statistic));
             out += &format!("  {:<16} {value:>15} {}\n", metric.label, ends(spread));
         }
-        match self.by {
-            Some(_) => out += &self.table(&self.rows, top, page),
-            None => out += &self.table(&self.functions, top, page),
+        let (name, lines) = self.lines();
+        let share = |spread: &Spread| percent(spread.value(self.statistic), self.whole());
+        out += &self.table(("share", &share), &name, &lines[..], top, page);
+        if let Some(processes) = &self.processes {
+            out += &self.table(("share", &share), "process", &processes.lines(), top, page);
+        }
+        if let Some(curve) = &self.curve {
+            let misses = |spread: &Spread| brief(spread.value(self.statistic));
+            let title = "data misses of caches of other sizes";
+            out += &self.table((self.statistic_name(), &misses), title, &curve.lines(), usize::MAX, page);
         }
         out += &page.sentence(
             "  ",
@@ -40,30 +69,54 @@ impl Report {
         out
     }
 
-    fn table(&self, rows: &[Merged], top: usize, page: &Page) -> String {
+    /// The rows that the reports are of, with what they are.
+    pub(super) fn lines(&self) -> (String, Vec<Line>) {
+        let rows = match (&self.by, &self.objects) {
+            (Some(by), Some(objects)) => {
+                return (by.join(", "), objects.lines(by.first().map_or("", |by| by)))
+            }
+            (Some(_), None) => &self.rows,
+            (None, _) => &self.functions,
+        };
+        let name = self.by.as_ref().map_or("function".to_owned(), |by| by.join(", "));
+        (name, rows.iter().map(|row| self.line(row)).collect())
+    }
+
+    pub(super) fn line(&self, row: &Merged) -> Line {
+        let name = row.label();
+        // The end of a path says most, and a narrow screen has room for little else.
+        let place = match (&row.file, row.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", base(file)),
+            _ => name.clone(),
+        };
+        Line { name, place, code: row.text.clone(), spread: self.sorting_spread(row), reports: row.reports }
+    }
+
+    /// The first `top` rows of a table, with a heading and a text of the number that comes first.
+    fn table(
+        &self,
+        (first, of): (&str, &dyn Fn(&Spread) -> String),
+        title: &str,
+        rows: &[Line],
+        top: usize,
+        page: &Page,
+    ) -> String {
         if rows.is_empty() {
             return String::new();
         }
         let reports = self.sources.len();
         let heading = format!(
-            "{:>7} {:>9} {:>9} {:>9} {:>8} {:>7}  {}",
-            "share",
-            "median",
-            "least",
-            "most",
-            "spread",
-            "reports",
-            self.by.as_ref().map_or("function".to_owned(), |by| by.join(", "))
+            "{:>7} {:>9} {:>9} {:>9} {:>8} {:>7}  {title}",
+            first, "median", "least", "most", "spread", "reports",
         );
         let mut out = format!("\n{}\n", page.bold(&heading));
         let room = page.width.saturating_sub(57).max(24);
-        for row in &rows[..top.min(rows.len())] {
-            let spread = self.sorting_spread(row);
-            let share = percent(spread.value(self.statistic), self.whole());
-            let name = printable(&row.label());
+        for Line { name, spread, reports: seen, .. } in &rows[..top.min(rows.len())] {
+            let share = of(spread);
+            let name = printable(name);
             let cut = if name.starts_with('/') { front_cut } else { middle_cut };
-            let seen = format!("{}/{reports}", row.reports);
-            out += &format!("{share:>7} {} {seen:>7}  {}\n", ends(&spread), cut(&name, room));
+            let seen = format!("{seen}/{reports}");
+            out += &format!("{share:>7} {} {seen:>7}  {}\n", ends(spread), cut(&name, room));
         }
         if rows.len() > top {
             out += &format!("  ({} more with --top 0)\n", grouped((rows.len() - top) as u64));
@@ -73,19 +126,18 @@ impl Report {
 
     /// A line for each row: its sum, mean, deviation, median, least and most of each column.
     pub(super) fn csv(&self, top: usize) -> String {
-        const STATISTICS: [&str; 6] = ["sum", "mean", "deviation", "median", "least", "most"];
+        if let (Some(objects), Some(by)) = (&self.objects, &self.by) {
+            return objects.csv(by.first().map_or("", |by| by), top);
+        }
         let mut out = String::from("name,library,file,line,reports");
         for metric in &self.columns {
             out += &STATISTICS.map(|statistic| format!(",{}_{statistic}", metric.field)).concat();
         }
-        let cells = |spread: &Spread| {
-            format!(
-                ",{},{},{},{},{},{}",
-                spread.sum, spread.mean, spread.deviation, spread.median, spread.least, spread.most
-            )
-        };
         let reports = self.sources.len();
-        out += &format!("\r\n(total),,,,{reports}{}\r\n", self.totals.iter().map(cells).collect::<String>());
+        out += &format!(
+            "\r\n(total),,,,{reports}{}\r\n",
+            self.totals.iter().map(statistics).collect::<String>()
+        );
         let rows = if self.by.is_some() { &self.rows } else { &self.functions };
         for row in &rows[..top.min(rows.len())] {
             let text = |text: &Option<String>| text.as_deref().map_or(String::new(), field);
@@ -94,7 +146,7 @@ impl Report {
                 Some(opcode) => field(&format!("{} {opcode}", row.name)),
                 None => field(&row.name),
             };
-            let numbers = (0..self.columns.len()).map(|column| cells(&row.spread(column, reports)));
+            let numbers = (0..self.columns.len()).map(|column| statistics(&row.spread(column, reports)));
             out += &format!(
                 "{name},{},{},{line},{}{}\r\n",
                 text(&row.library),

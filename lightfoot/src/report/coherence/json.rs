@@ -12,7 +12,7 @@ impl CoherenceReport {
         let level = |(name, size_bytes): &(String, u64)| json!({ "name": name, "size_bytes": size_bytes });
         let core = |(number, (threads, counts)): (usize, &(Vec<u32>, Counts))| json!({ "core": number, "threads": threads, "counts": counts_json(counts) });
         let lines = self.lines.iter().take(rows).map(|line| line_json(line, self.line_bytes));
-        let report = json!({
+        let mut report = json!({
             "schema": SCHEMA,
             "version": env!("CARGO_PKG_VERSION"),
             "kind": "coherence",
@@ -32,6 +32,9 @@ impl CoherenceReport {
             "pairs": self.pairs.iter().take(rows).map(pair_json).collect::<Vec<_>>(),
             "warnings": self.warnings,
         });
+        if let Some(placed) = ran.placed {
+            report["placed"] = json!(placed);
+        }
         format!("{report:#}\n")
     }
 }

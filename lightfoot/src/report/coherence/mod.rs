@@ -13,6 +13,7 @@ use coherence::{CoherenceProfile, Counts, LineCounts, Pair, Touched};
 use instrument::Profile;
 use naming::Namer;
 use present::order::SortRows;
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The program, its end, and how it was simulated.
@@ -30,10 +31,21 @@ pub struct CoherentRun {
     pub levels: Vec<(String, u64)>,
     /// Instructions of a turn.
     pub quantum: u32,
+    /// With `--cores`: on what the threads ran.
+    pub placed: Option<Placed>,
     /// Instructions of all threads.
     pub instructions: u64,
     /// Seconds from start to end.
     pub wall_s: f64,
+}
+
+/// Cores that threads share.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Placed {
+    /// How many they are.
+    pub cores: usize,
+    /// How often a thread changed its core.
+    pub migrations: u64,
 }
 
 /// The report.

@@ -58,7 +58,7 @@ impl CoherenceReport {
 
     fn totals(&self) -> String {
         let all = &self.total;
-        let lines = [
+        let mut lines = vec![
             ("instructions", self.ran.instructions),
             ("loads", all.loads),
             ("stores", all.stores),
@@ -76,6 +76,7 @@ impl CoherenceReport {
             ("dirty transfers", all.dirty_transfers),
             ("write-backs", all.write_backs),
         ];
+        lines.extend(self.ran.placed.map(|placed| ("migrations of threads", placed.migrations)));
         let width = lines.iter().map(|line| grouped(line.1).len()).max().unwrap_or(0);
         let line = |(label, value): &(&str, u64)| format!("  {label:<30} {:>width$}\n", grouped(*value));
         lines.iter().map(line).collect()
