@@ -13,7 +13,7 @@ pub const QUERIES: [&str; 4] = [
     "SELECT regexp_replace(line, '^.*https?://(?:www\\.)?([^/]+)/.*$', '\\1') AS host, count(*) AS hits, \
      sum(number) AS numbers FROM logs WHERE line LIKE '%https:%search%' GROUP BY host ORDER BY hits DESC, host",
     "SELECT regexp_count(line, '[0-9]+') AS numbers, count(*) AS rows FROM logs GROUP BY numbers ORDER BY numbers",
-    "SELECT l.number, lightfoot_extract(l.line, 'user=([a-z]+)') AS name FROM logs AS l \
+    "SELECT l.number, regexp_match(l.line, 'user=([a-z]+)')[1] AS name FROM logs AS l \
      JOIN logs AS r ON l.number = r.number + 1 WHERE l.line ~ 'user=[a-c]' AND r.line !~ 'user=[a-m]' \
      ORDER BY l.number LIMIT 50",
 ];

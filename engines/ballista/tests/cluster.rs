@@ -50,7 +50,6 @@ async fn a_cluster_answers_as_one_process_does() {
     let path = folder.path().display().to_string();
     let cluster = cluster(SILENCE);
     let (alone, cluster_session) = (alone(&path).await, on(&cluster, &path).await);
-    lightfoot_datafusion::register(&alone);
     for sql in demo::QUERIES {
         let plan = cluster_session.sql(sql).await.unwrap().into_optimized_plan().unwrap();
         assert!(plan.to_string().contains("lightfoot_"), "{plan}");

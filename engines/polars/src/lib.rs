@@ -35,9 +35,10 @@ pub use sorted::SortedIndex;
 use chunks::{booleans, merged, parts, with_column};
 use lightfoot_pattern::column::ColumnRegex;
 use lightfoot_pattern::regex::RegexBuilder;
-use polars_arrow::array::PrimitiveArray;
+use polars_arrow::array::{Array, PrimitiveArray};
 use polars_core::prelude::{
-    polars_bail, polars_err, BooleanChunked, PolarsResult, StringChunked, UInt32Chunked,
+    polars_bail, polars_err, BooleanChunked, ChunkFullNull, NewChunkedArray, PolarsResult, StringChunked,
+    UInt32Chunked,
 };
 use polars_ops::chunked_array::StringNameSpaceImpl;
 
@@ -101,7 +102,7 @@ impl Pattern {
     /// There is no such group: Polars would answer nulls, for a number that is probably a mistake.
     pub fn extract(&self, column: &StringChunked, group: usize) -> PolarsResult<StringChunked> {
         let Some(rows) = &self.rows else {
-            let pattern = StringChunked::new("".into(), &[self.pattern.as_str()]);
+            let pattern = StringChunked::from_slice("".into(), &[self.pattern.as_str()]);
             return column.extract(&pattern, group);
         };
         if group >= rows.groups() {
