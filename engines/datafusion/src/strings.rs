@@ -1,9 +1,9 @@
 //! Arrays of strings as columns of the crate `lightfoot-pattern`, and its results as arrays.
 //!
 //! Both sides have Arrow's layout, so that a column borrows an array's values, offsets or views and
-//! copies no string. Results of views share the array's buffers: what a group holds is a view of the
-//! searched string's bytes, and rows without a match keep their views. **Leaves out** dictionaries and runs: the rule rewrites no expression over
-//! them.
+//! copies no string. Results of views share the array's buffers: what a group holds is a view of
+//! the searched string's bytes, and rows without a match keep their views. **Leaves out**
+//! dictionaries and runs: the rule rewrites no expression over them.
 
 use arrow::array::{
     make_view, Array, ArrayRef, AsArray, BooleanArray, ByteView, GenericStringArray, OffsetSizeTrait,
@@ -133,7 +133,7 @@ pub(crate) fn view_parts(array: &StringViewArray, spans: &[Option<Range<usize>>]
             let Some(span) = span else { return 0 };
             let whole = ByteView::from(array.views()[row]);
             let part = &array.value(row).as_bytes()[span.clone()];
-            // What a short view has in place of a buffer and an offset is not read: its parts are short.
+            // What a short view has in place of a buffer is not read: its parts are short.
             make_view(part, whole.buffer_index, whole.offset.wrapping_add(span.start as u32))
         })
         .collect();

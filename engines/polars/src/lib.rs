@@ -21,8 +21,10 @@
 //! A [`SortedIndex`] is `search_sorted` for many look-ups in a sorted column.
 //!
 //! A pattern that the engine refuses is searched by Polars' own functions, which answer or say what
-//! is wrong with it. Results share the memory of what was searched. **Leaves out** patterns that differ by row, and categories, whose strings are
-//! searched once as a column.
+//! is wrong with it. Results share the memory of what was searched.
+//!
+//! **Leaves out** patterns that differ by row, and categories, whose strings are searched once as a
+//! column.
 
 mod chunks;
 mod expression;

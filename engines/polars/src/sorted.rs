@@ -76,8 +76,8 @@ impl SortedIndex {
         Ok(SortedIndex { dtype: sorted.dtype().clone(), keys, nulls, has_nulls_last })
     }
 
-    /// Where each key would be inserted so that the column stays sorted: before the keys equal to it
-    /// (`Left`, and `Any`) or behind them. Null keys belong to nulls.
+    /// Where each key would be inserted so that the column stays sorted: before the keys equal to
+    /// it (`Left`, and `Any`) or behind them. Null keys belong to nulls.
     ///
     /// # Errors
     /// The keys have another type than the column.

@@ -1,5 +1,5 @@
-//! Results against those of Polars' own namespace, on generated rows and patterns; chunks that begin
-//! in the middle of their buffers, and several of them.
+//! Results against those of Polars' own namespace, on generated rows and patterns; chunks that
+//! begin in the middle of their buffers, and several of them.
 
 use lightfoot_polars::{Occurrences, Pattern};
 use polars_core::prelude::*;
