@@ -139,7 +139,7 @@ pub(crate) fn view_parts(array: &StringViewArray, spans: &[Option<Range<usize>>]
         .collect();
     let nulls = NullBuffer::from_iter(spans.iter().map(Option::is_some));
     let buffers = array.data_buffers().to_vec();
-    Ok(Arc::new(StringViewArray::try_new(ScalarBuffer::from(views), buffers.into(), Some(nulls))?))
+    Ok(Arc::new(StringViewArray::try_new(ScalarBuffer::from(views), buffers, Some(nulls))?))
 }
 
 /// An array's rows, of which those that are not null in `replaced` are replaced by it.
@@ -157,5 +157,5 @@ pub(crate) fn view_merged(array: &StringViewArray, replaced: StringColumn) -> Re
     }
     buffers.push(Buffer::from_vec(values));
     let nulls = array.nulls().cloned();
-    Ok(Arc::new(StringViewArray::try_new(ScalarBuffer::from(views), buffers.into(), nulls)?))
+    Ok(Arc::new(StringViewArray::try_new(ScalarBuffer::from(views), buffers, nulls)?))
 }

@@ -54,7 +54,7 @@ fn column() -> impl Strategy<Value = StringChunked> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn results_are_those_of_polars(column in column(), text in pattern(), by in r"[a$]{0,2}(\$0|\$\{1\}|é)?") {
