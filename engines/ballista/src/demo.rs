@@ -44,7 +44,7 @@ fn line(number: usize) -> Option<String> {
     bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
     bits ^= bits >> 31;
-    if bits % 9 == 0 {
+    if bits.is_multiple_of(9) {
         return None;
     }
     let pick = |shift: u32, of: &[&'static str]| of[(bits >> shift) as usize % of.len()];
