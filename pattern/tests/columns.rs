@@ -269,6 +269,9 @@ proptest! {
                 .collect();
             let found = regex.extract(&column, group).unwrap();
             prop_assert_eq!(rows_of(&found), expected, "{}, group {}", pattern, group);
+            let expected: Vec<_> =
+                rows.iter().map(|row| Some(truth.captures(row)?.get(group)?.range())).collect();
+            prop_assert_eq!(regex.group_spans(&column, group).unwrap(), expected, "{}, group {}", pattern, group);
         }
         for (occurrences, most) in [(Occurrences::First, 1), (Occurrences::All, 0)] {
             let expected: Vec<Option<Vec<u8>>> = rows
@@ -276,6 +279,13 @@ proptest! {
                 .map(|row| Some(truth.replacen(row, most, replacement.as_bytes()).into_owned()))
                 .collect();
             let found = regex.replace(&column, replacement.as_bytes(), occurrences);
+            prop_assert_eq!(rows_of(&found), expected.clone(), "{}, {:?} by {}", pattern, occurrences, replacement);
+            let found = regex.replace_matching(&column, replacement.as_bytes(), occurrences);
+            let expected: Vec<_> = expected
+                .into_iter()
+                .zip(&rows)
+                .map(|(replaced, row)| replaced.filter(|_| truth.is_match(row)))
+                .collect();
             prop_assert_eq!(rows_of(&found), expected, "{}, {:?} by {}", pattern, occurrences, replacement);
         }
     }
@@ -298,6 +308,12 @@ fn null_rows_stay_null() {
     assert_eq!(ColumnRegex::new("[13]").unwrap().count(&replaced.as_column()), 2);
     assert_eq!(regex.match_counts(&column), [1, 0, 1]);
     assert_eq!(regex.first_spans(&column), [Some(0..2), None, Some(0..2)]);
+    assert_eq!(regex.group_spans(&column, 1).unwrap(), [Some(1..2), None, Some(1..2)]);
+    assert_eq!(
+        rows_of(&regex.replace_matching(&column, b"$1", Occurrences::All)),
+        [Some(b"1".to_vec()), None, Some(b"3".to_vec())]
+    );
+    assert_eq!(regex.group_spans(&column, 2).unwrap_err(), ColumnError::NoSuchGroup { group: 2, groups: 2 });
     let error = regex.extract(&column, 2).unwrap_err();
     assert_eq!(error, ColumnError::NoSuchGroup { group: 2, groups: 2 });
     assert_eq!(error.to_string(), "there is no group 2; the expression has groups 0 to 1");

@@ -1,16 +1,19 @@
 //! Arrays of strings as columns of the crate `lightfoot-pattern`, and its results as arrays.
 //!
 //! Both sides have Arrow's layout, so that a column borrows an array's values, offsets or views and
-//! copies no string. **Leaves out** dictionaries and runs: the rule rewrites no expression over
-//! them.
+//! copies no string. Results of views share the array's buffers: what a group holds is a view of
+//! the searched string's bytes, and rows without a match keep their views. **Leaves out**
+//! dictionaries and runs: the rule rewrites no expression over them.
 
 use arrow::array::{
-    make_view, Array, ArrayRef, AsArray, BooleanArray, GenericStringArray, OffsetSizeTrait, StringViewArray,
+    make_view, Array, ArrayRef, AsArray, BooleanArray, ByteView, GenericStringArray, OffsetSizeTrait,
+    StringViewArray,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::DataType;
 use datafusion::common::{exec_datafusion_err, exec_err, Result};
 use lightfoot_pattern::column::{Bitmap, Column, StringColumn};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Whether columns of this type are searched where they lie.
@@ -118,5 +121,41 @@ fn views(column: StringColumn, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         .map(|row| make_view(&values[row[0] as usize..row[1] as usize], 0, row[0] as u32))
         .collect();
     let buffers: Arc<[Buffer]> = Arc::new([Buffer::from_vec(values)]);
+    Ok(Arc::new(StringViewArray::try_new(ScalarBuffer::from(views), buffers, nulls)?))
+}
+
+/// Parts of an array's rows as an array that shares its buffers; null where there is none.
+pub(crate) fn view_parts(array: &StringViewArray, spans: &[Option<Range<usize>>]) -> Result<ArrayRef> {
+    let views: Vec<u128> = spans
+        .iter()
+        .enumerate()
+        .map(|(row, span)| {
+            let Some(span) = span else { return 0 };
+            let whole = ByteView::from(array.views()[row]);
+            let part = &array.value(row).as_bytes()[span.clone()];
+            // What a short view has in place of a buffer is not read: its parts are short.
+            make_view(part, whole.buffer_index, whole.offset.wrapping_add(span.start as u32))
+        })
+        .collect();
+    let nulls = NullBuffer::from_iter(spans.iter().map(Option::is_some));
+    let buffers = array.data_buffers().to_vec();
+    Ok(Arc::new(StringViewArray::try_new(ScalarBuffer::from(views), buffers, Some(nulls))?))
+}
+
+/// An array's rows, of which those that are not null in `replaced` are replaced by it.
+///
+/// # Errors
+/// The replaced rows have more bytes than a view addresses.
+pub(crate) fn view_merged(array: &StringViewArray, replaced: StringColumn) -> Result<ArrayRef> {
+    replaced.small_offsets().map_err(|error| exec_datafusion_err!("{error}"))?;
+    let (values, offsets, rows) = replaced.into_parts();
+    let mut views = array.views().to_vec();
+    let mut buffers = array.data_buffers().to_vec();
+    for row in rows.ones() {
+        let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
+        views[row] = make_view(&values[start..end], buffers.len() as u32, start as u32);
+    }
+    buffers.push(Buffer::from_vec(values));
+    let nulls = array.nulls().cloned();
     Ok(Arc::new(StringViewArray::try_new(ScalarBuffer::from(views), buffers, nulls)?))
 }

@@ -27,6 +27,31 @@ pub enum Occurrences {
     All,
 }
 
+/// What a row without a match becomes, where matches are replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unmatched {
+    Copied,
+    Null,
+}
+
+impl Unmatched {
+    /// The bytes to make room for.
+    fn bytes(self, column: &Column<'_>) -> usize {
+        match self {
+            Unmatched::Copied => column.total_bytes(),
+            Unmatched::Null => 0,
+        }
+    }
+
+    /// Appends a row without a match.
+    fn end_row(self, bytes: &[u8], out: &mut StringColumn) {
+        if self == Unmatched::Copied {
+            out.values_mut().extend_from_slice(bytes);
+        }
+        out.end_row(self == Unmatched::Copied);
+    }
+}
+
 impl ColumnRegex {
     /// The number of matches in each row, none overlapping; 0 for null rows.
     ///
@@ -85,17 +110,50 @@ impl ColumnRegex {
     /// # Errors
     /// The expression has no such group.
     pub fn extract(&self, column: &Column<'_>, group: usize) -> Result<StringColumn, ColumnError> {
+        let mut out = StringColumn::with_rows(column.len(), 0);
+        self.each_group(column, group, |row, span| {
+            let found = span.map(|span| &column.bytes(row)[span]);
+            out.values_mut().extend_from_slice(found.unwrap_or(&[]));
+            out.end_row(found.is_some());
+        })?;
+        Ok(out)
+    }
+
+    /// Where a group lies in the first match of each row, in bytes from the row's start; group 0 is
+    /// the match. `None` where the row is null, where nothing matches, and where the group takes no
+    /// part in the match. For columns of views, whose results can point to the same memory.
+    ///
+    /// ```
+    /// use lightfoot_pattern::column::{Column, ColumnRegex};
+    /// let column = Column::new(b"user=ann uid=7no user", &[0, 14, 21])?;
+    /// assert_eq!(ColumnRegex::new(r"user=(\w+)")?.group_spans(&column, 1)?, [Some(5..8), None]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The expression has no such group.
+    pub fn group_spans(
+        &self,
+        column: &Column<'_>,
+        group: usize,
+    ) -> Result<Vec<Option<Range<usize>>>, ColumnError> {
+        let mut spans = Vec::with_capacity(column.len());
+        self.each_group(column, group, |_, span| spans.push(span))?;
+        Ok(spans)
+    }
+
+    /// Calls `found` for each row in order with the span of a group in its first match.
+    fn each_group(
+        &self,
+        column: &Column<'_>,
+        group: usize,
+        mut found: impl FnMut(usize, Option<Range<usize>>),
+    ) -> Result<(), ColumnError> {
         let groups = self.groups();
         if group >= groups {
             return Err(ColumnError::NoSuchGroup { group, groups });
         }
-        let mut out = StringColumn::with_rows(column.len(), 0);
         let mut captures = self.regex.spans().create_captures();
-        let mut append = |row: usize, span: Option<Range<usize>>| {
-            let found = span.map(|span| &column.bytes(row)[span]);
-            out.values_mut().extend_from_slice(found.unwrap_or(&[]));
-            out.end_row(found.is_some());
-        };
         if let Some(groups) = self.anchored_groups() {
             let mut room = groups.room();
             for row in 0..column.len() {
@@ -105,16 +163,16 @@ impl ColumnRegex {
                     Outcome::Match(_) => AnchoredGroups::group(&room, group),
                     Outcome::Undecided => self.group(bytes, group, &mut captures),
                 });
-                append(row, span);
+                found(row, span);
             }
-            return Ok(out);
+            return Ok(());
         }
         let matching = self.scan(column);
         for row in 0..column.len() {
             let bytes = matching.get(row).then(|| column.bytes(row));
-            append(row, bytes.and_then(|bytes| self.group(bytes, group, &mut captures)));
+            found(row, bytes.and_then(|bytes| self.group(bytes, group, &mut captures)));
         }
-        Ok(out)
+        Ok(())
     }
 
     /// The rows with matches replaced; rows without a match are as they were, null rows stay null.
@@ -129,10 +187,39 @@ impl ColumnRegex {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn replace(&self, column: &Column<'_>, replacement: &[u8], occurrences: Occurrences) -> StringColumn {
+        self.replace_or(Unmatched::Copied, column, replacement, occurrences)
+    }
+
+    /// The rows that match, with matches replaced; rows without a match are null. For columns of
+    /// views, whose other rows can stay in the memory where they are.
+    ///
+    /// ```
+    /// use lightfoot_pattern::column::{Column, ColumnRegex, Occurrences};
+    /// let column = Column::new(b"a=1, b=2c", &[0, 8, 9])?;
+    /// let replaced = ColumnRegex::new(r"\d")?.replace_matching(&column, b"#", Occurrences::First);
+    /// assert_eq!((replaced.row(0), replaced.row(1)), (Some(&b"a=#, b=2"[..]), None));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn replace_matching(
+        &self,
+        column: &Column<'_>,
+        replacement: &[u8],
+        occurrences: Occurrences,
+    ) -> StringColumn {
+        self.replace_or(Unmatched::Null, column, replacement, occurrences)
+    }
+
+    fn replace_or(
+        &self,
+        unmatched: Unmatched,
+        column: &Column<'_>,
+        replacement: &[u8],
+        occurrences: Occurrences,
+    ) -> StringColumn {
         let by = Replacement::new(replacement, |name| self.group_index(name));
         match self.anchored_groups() {
-            Some(groups) => self.replace_anchored(groups, column, &by, occurrences),
-            None => self.replace_scanned(column, &by, occurrences),
+            Some(groups) => self.replace_anchored(groups, column, &by, occurrences, unmatched),
+            None => self.replace_scanned(column, &by, occurrences, unmatched),
         }
     }
 
@@ -143,10 +230,11 @@ impl ColumnRegex {
         column: &Column<'_>,
         by: &Replacement,
         occurrences: Occurrences,
+        unmatched: Unmatched,
     ) -> StringColumn {
         let mut room = groups.room();
         let mut captures = self.regex.spans().create_captures();
-        let mut out = StringColumn::with_rows(column.len(), column.total_bytes());
+        let mut out = StringColumn::with_rows(column.len(), unmatched.bytes(column));
         for row in 0..column.len() {
             let Some(bytes) = column.row(row) else {
                 out.end_row(false);
@@ -154,7 +242,10 @@ impl ColumnRegex {
             };
             let values = out.values_mut();
             match groups.search(bytes, &mut room) {
-                Outcome::NoMatch => values.extend_from_slice(bytes),
+                Outcome::NoMatch => {
+                    unmatched.end_row(bytes, &mut out);
+                    continue;
+                }
                 Outcome::Match(end) => {
                     by.append(values, |group| match group {
                         0 => Some(&bytes[..end]),
@@ -175,19 +266,21 @@ impl ColumnRegex {
         column: &Column<'_>,
         by: &Replacement,
         occurrences: Occurrences,
+        unmatched: Unmatched,
     ) -> StringColumn {
         let matching = self.scan(column);
         let mut captures = self.regex.spans().create_captures();
-        let mut out = StringColumn::with_rows(column.len(), column.total_bytes());
+        let mut out = StringColumn::with_rows(column.len(), unmatched.bytes(column));
         for row in 0..column.len() {
             let Some(bytes) = column.row(row) else {
                 out.end_row(false);
                 continue;
             };
-            match matching.get(row) {
-                true => self.replace_in(bytes, by, occurrences, &mut captures, out.values_mut()),
-                false => out.values_mut().extend_from_slice(bytes),
+            if !matching.get(row) {
+                unmatched.end_row(bytes, &mut out);
+                continue;
             }
+            self.replace_in(bytes, by, occurrences, &mut captures, out.values_mut());
             out.end_row(true);
         }
         out

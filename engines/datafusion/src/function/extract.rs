@@ -1,7 +1,7 @@
 //! `lightfoot_extract`: what a group holds.
 
 use crate::expression::Cache;
-use crate::strings::{is_string, strings as to_array, with_column, Rows};
+use crate::strings::{is_string, strings as to_array, view_parts, with_column, Rows};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
@@ -86,6 +86,10 @@ impl Extract {
             return by_regex(strings, pattern, group);
         };
         let group = number(group, expression.groups())?;
+        if let Some(views) = strings.as_string_view_opt() {
+            let spans = with_column(strings, Rows::Valid, |column| expression.group_spans(column, group))?;
+            return view_parts(views, &spans.map_err(|error| exec_datafusion_err!("{error}"))?);
+        }
         let extracted = with_column(strings, Rows::Valid, |column| expression.extract(column, group))?;
         to_array(extracted.map_err(|error| exec_datafusion_err!("{error}"))?, strings.data_type())
     }

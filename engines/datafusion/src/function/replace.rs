@@ -2,7 +2,8 @@
 
 use super::{call_own, column_and_constants, strings_signature};
 use crate::expression::{with_flags, Cache};
-use crate::strings::{strings as to_array, with_column, Rows};
+use crate::strings::{strings as to_array, view_merged, with_column, Rows};
+use arrow::array::AsArray;
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::functions::regex::regexp_replace;
@@ -46,6 +47,12 @@ impl ScalarUDFImpl for Replace {
             let (pattern, occurrences) = pattern_and_occurrences(pattern, flags);
             if let Some(expression) = self.cache.get(&pattern) {
                 let by = group_references(by);
+                if let Some(views) = strings.as_string_view_opt() {
+                    let replaced = with_column(strings, Rows::Valid, |column| {
+                        expression.replace_matching(column, by.as_bytes(), occurrences)
+                    })?;
+                    return Ok(ColumnarValue::Array(view_merged(views, replaced)?));
+                }
                 let replaced = with_column(strings, Rows::Valid, |column| {
                     expression.replace(column, by.as_bytes(), occurrences)
                 })?;
