@@ -25,7 +25,7 @@
 //! | a query | its position | [`Index::lower_bound`], [`Index::equal_range`] | one line of memory |
 //! | many queries | positions | [`Index::batch`], [`Index::batch_parallel`] | a tenth of that |
 //! | bounds | the keys between | [`Index::range`], [`Index::range_ranks`] | two queries |
-//! | values beside keys | look-ups | [`Map`] | a query and the value's line |
+//! | values beside keys | look-ups, a file | [`Map`], [`Map::save`] | a query and the value's line |
 //! | byte strings | ranks and prefixes | [`BytesIndex`] | a query, and ties by binary search |
 //! | an index | a file | [`Index::save`], [`Index::open`] | one pass that checks it |
 //!
@@ -94,13 +94,17 @@ extern crate self as lightfoot_search;
 #[cfg(all(test, feature = "std"))]
 mod agree;
 mod choose;
+mod coded;
 mod column;
 mod error;
 mod file;
 #[cfg(test)]
 mod forged;
 mod format;
+#[cfg(feature = "std")]
+mod growing;
 mod index;
+mod intersection;
 mod kernel;
 mod key;
 mod lane;
@@ -119,12 +123,16 @@ pub mod sample;
 mod scale;
 mod simd;
 mod strings;
+mod value;
 
+pub use coded::Field;
 pub use error::Error;
 #[cfg(feature = "std")]
 pub use file::inspect_file;
 pub use file::Inspection;
-pub use format::{KeyType, KEY_TYPES, VERSION};
+pub use format::{KeyType, TupleType, KEY_TYPES, VERSION};
+#[cfg(feature = "std")]
+pub use growing::{GrowingIndex, Reader, Snapshot};
 pub use index::{Index, Iter};
 pub use kernel::{Isa, KERNELS};
 pub use key::Key;
@@ -133,3 +141,4 @@ pub use line::LINE_BYTES;
 pub use map::Map;
 pub use plan::Options;
 pub use strings::BytesIndex;
+pub use value::Value;
