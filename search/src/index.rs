@@ -182,6 +182,21 @@ impl<K: Key> Index<K> {
         Iter::new(self, self.range_ranks(bounds))
     }
 
+    /// The keys of a range of ranks, in order.
+    ///
+    /// ```
+    /// let index = lightfoot_search::Index::build(&[10u32, 20, 40])?;
+    /// assert_eq!(index.iter_ranks(1..3).collect::<Vec<_>>(), [20, 40]);
+    /// # Ok::<(), lightfoot_search::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When the range ends before it starts or behind the last key.
+    pub fn iter_ranks(&self, ranks: Range<usize>) -> Iter<'_, K> {
+        assert!(ranks.start <= ranks.end && ranks.end <= self.len(), "ranks up to {}", self.len());
+        Iter::new(self, ranks)
+    }
+
     /// All keys, in order.
     pub fn iter(&self) -> Iter<'_, K> {
         Iter::new(self, 0..self.len())

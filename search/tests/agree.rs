@@ -88,15 +88,22 @@ fn i128_keys_around_zero_and_wide() {
     check_type(u64::MAX, "i128 wide", |k| i128::from(k ^ 1 << 63) << 64 >> 3 << 3 | i128::from(k >> 1));
 }
 
+/// The number whose place in order is the lowest 16 bits of `k`.
+fn signed_i16(k: u64) -> i16 {
+    (k as u16 ^ 1 << 15) as i16
+}
+
 #[test]
 fn tuple_keys() {
     check_type((1 << 24) - 1, "(u8, u16)", |k| ((k >> 16) as u8, k as u16));
     check_type(u64::from(u32::MAX), "(i16, u8, u8)", |k| {
-        ((k >> 16) as u16 as i16, (k >> 8) as u8, k as u8)
+        (signed_i16(k >> 16), (k >> 8) as u8, k as u8)
     });
-    check_type(u64::MAX, "(i32, f32)", |k| ((k >> 32) as u32 as i32, ordered_f32(k as u32)));
+    check_type(u64::MAX, "(i32, f32)", |k| {
+        (((k >> 32) as u32 ^ 1 << 31) as i32, ordered_f32(k as u32))
+    });
     check_type(u64::MAX, "(u8, i16, u8, u32)", |k| {
-        ((k >> 56) as u8, (k >> 40) as u16 as i16, (k >> 32) as u8, k as u32)
+        ((k >> 56) as u8, signed_i16(k >> 40), (k >> 32) as u8, k as u32)
     });
     check_type(u64::MAX, "(u64, u64)", |k| (k >> 9, k << 55));
     check_type(u64::MAX, "(f64, u8)", |k| (ordered_f64(k & !0xFF), k as u8));
