@@ -87,9 +87,7 @@ mod nalgebra_views {
     }
 
     /// A [`Strided`] as `nalgebra`'s view; `None` where a stride is negative.
-    pub fn to_nalgebra<T: Element + Scalar>(
-        view: Strided<'_, T>,
-    ) -> Option<DMatrixView<'_, T, Dyn, Dyn>> {
+    pub fn to_nalgebra<T: Element + Scalar>(view: Strided<'_, T>) -> Option<DMatrixView<'_, T, Dyn, Dyn>> {
         let (start, row, col) = view.raw();
         let (row, col) = unsigned((row, col))?;
         let shape = (Dyn(view.rows()), Dyn(view.cols()));

@@ -156,7 +156,8 @@ fn faer_views_arrive_as_they_are() {
     let matrix = BlockedMatrix::from_fn(9, 14, |i, j| (i * j) as f64).unwrap();
     assert_eq!(matrix.to_faer()[(3, 5)], 15.0);
     let mut plain = vec![0.0; 9 * 14];
-    let mut theirs = lightfoot_matrix::interop::to_faer_mut(StridedMut::row_major(&mut plain, 9, 14).unwrap());
+    let mut theirs =
+        lightfoot_matrix::interop::to_faer_mut(StridedMut::row_major(&mut plain, 9, 14).unwrap());
     theirs[(1, 2)] = 5.0;
     assert_eq!(plain[16], 5.0);
     let target = faer::MatMut::from_column_major_slice_mut(&mut plain, 9, 14);

@@ -299,10 +299,7 @@ impl<K: Key> Index<K> {
     }
 
     /// The index in a file's lines, its header, and the lines of values behind the keys.
-    pub(crate) fn with_values(
-        memory: &Memory,
-        bytes: usize,
-    ) -> Result<(Index<K>, Header, Memory), Error> {
+    pub(crate) fn with_values(memory: &Memory, bytes: usize) -> Result<(Index<K>, Header, Memory), Error> {
         let opened = file::open(memory, bytes, K::TYPE)?;
         let header = opened.header;
         let (full_lines, behind) = (K::full_lines(header.n), opened.full.lines().len());

@@ -26,13 +26,15 @@
 //! | many queries | positions | [`Index::batch`], [`Index::batch_parallel`] | a tenth of that |
 //! | bounds | the keys between | [`Index::range`], [`Index::range_ranks`] | two queries |
 //! | values beside keys | look-ups, a file | [`Map`], [`Map::save`] | a query and the value's line |
+//! | two indexes | the keys of both | [`Index::intersection`] | a batch of the smaller one's keys |
+//! | keys that keep coming | ranks while they are added | [`GrowingIndex`] | up to four queries |
 //! | byte strings | ranks and prefixes | [`BytesIndex`] | a query, and ties by binary search |
 //! | an index | a file | [`Index::save`], [`Index::open`] | one pass that checks it |
 //!
 //! A query reads one line of memory where keys are evenly spread, one behind small tables where
 //! they are evenly spread piece by piece, else one per level of a 17-ary (64-bit keys: 9-ary) tree.
-//! A batch reads the same lines, but their misses overlap. An index never changes; build another
-//! one beside it, and swap. It is `Send` and `Sync`, and a clone shares its memory.
+//! A batch reads the same lines, but their misses overlap. An index never changes: [`GrowingIndex`]
+//! builds others beside it. It is `Send` and `Sync`, and a clone shares its memory.
 //!
 //! # How fast
 //!
@@ -59,8 +61,8 @@
 //!
 //! # What it leaves out
 //!
-//! Insertion and deletion; compression; key types wider than 128 bits other than byte strings; more
-//! than 2^31 keys in the fastest layout.
+//! Deletion; compression; key types wider than 128 bits other than byte strings; more than 2^31 keys
+//! in the fastest layout.
 //!
 //! # How to read it
 //!
@@ -68,7 +70,7 @@
 //! sorted keys -> plan -> layout -> kernel -> ranks
 //! ```
 //!
-//! Any key type becomes ordered unsigned lanes (`lane`). `plan` picks a [`Layout`] by type, number
+//! Any key type becomes ordered unsigned lanes (`lane`), tuples by way of a `coded` integer. `plan` picks a [`Layout`] by type, number
 //! and spread; `kernel` says how a line is compared on each instruction set; `choose` joins the
 //! two. One line of memory (64 bytes) is the unit of everything: a layout is a slice of lines, a
 //! kernel compares one line, a file is the lines behind a header. [`LAYOUTS`] and [`KERNELS`] list

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::ops::RangeBounds;
 
 use crate::error::Error;
-use crate::index::{Index, Iter};
 use crate::file;
+use crate::index::{Index, Iter};
 use crate::key::Key;
 use crate::memory::Memory;
 use crate::value::{self, Value};

@@ -96,12 +96,8 @@ fn signed_i16(k: u64) -> i16 {
 #[test]
 fn tuple_keys() {
     check_type((1 << 24) - 1, "(u8, u16)", |k| ((k >> 16) as u8, k as u16));
-    check_type(u64::from(u32::MAX), "(i16, u8, u8)", |k| {
-        (signed_i16(k >> 16), (k >> 8) as u8, k as u8)
-    });
-    check_type(u64::MAX, "(i32, f32)", |k| {
-        (((k >> 32) as u32 ^ 1 << 31) as i32, ordered_f32(k as u32))
-    });
+    check_type(u64::from(u32::MAX), "(i16, u8, u8)", |k| (signed_i16(k >> 16), (k >> 8) as u8, k as u8));
+    check_type(u64::MAX, "(i32, f32)", |k| (((k >> 32) as u32 ^ 1 << 31) as i32, ordered_f32(k as u32)));
     check_type(u64::MAX, "(u8, i16, u8, u32)", |k| {
         ((k >> 56) as u8, signed_i16(k >> 40), (k >> 32) as u8, k as u32)
     });

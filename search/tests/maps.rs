@@ -56,10 +56,7 @@ fn other_values_are_refused_by_name() {
         message(Map::<u32, u64>::from_bytes(&bytes).err()),
         "index file holds values of type u16, not u64"
     );
-    assert_eq!(
-        message(Map::<u64, u16>::from_bytes(&bytes).err()),
-        "index file holds u32 keys, not u64"
-    );
+    assert_eq!(message(Map::<u64, u16>::from_bytes(&bytes).err()), "index file holds u32 keys, not u64");
     let keys = Index::build(&[(1u8, 2u16)]).expect("sorted keys").to_bytes();
     assert_eq!(
         message(Map::<(u8, u16), u16>::from_bytes(&keys).err()),

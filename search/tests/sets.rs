@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 fn check<K: Key + Ord>(a: Vec<K>, b: Vec<K>) {
-    let (left, right): (BTreeSet<K>, BTreeSet<K>) = (a.iter().copied().collect(), b.iter().copied().collect());
+    let (left, right): (BTreeSet<K>, BTreeSet<K>) =
+        (a.iter().copied().collect(), b.iter().copied().collect());
     let expected: Vec<K> = left.intersection(&right).copied().collect();
     let (a, b) = (Index::build_unsorted(a).expect("sorted"), Index::build_unsorted(b).expect("sorted"));
     assert_eq!(a.intersection(&b), expected, "{} and {} keys", a.len(), b.len());
