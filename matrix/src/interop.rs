@@ -3,8 +3,8 @@
 //! `BlockedMatrix::from_strided`, the multiplication and [`Factor`](crate::Factor) read and write
 //! through it.
 //!
-//! Strides of `nalgebra` and of `ndarray`'s constructors are not negative, so a reversed view has no
-//! view of theirs: the functions say `None`.
+//! Strides of `nalgebra` and of `ndarray`'s constructors are not negative, so a reversed view has
+//! no view of theirs: the functions say `None`.
 
 use crate::{BlockedMatrix, Element, Strided, StridedMut};
 

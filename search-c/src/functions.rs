@@ -193,7 +193,8 @@ macro_rules! define_functions {
             length: usize,
             index: *mut *mut Index<$key>,
         ) -> c_int {
-            // SAFETY: the header asks for that many bytes, and for a pointer in which the result goes.
+            // SAFETY: the header asks for that many bytes, and for a pointer in which the result
+            // goes.
             unsafe { store(index, || Ok(Index::from_bytes(array(bytes.cast(), checked::<u8>(length)?))?)) }
         }
 
@@ -269,7 +270,8 @@ macro_rules! define_functions {
             count: usize,
             threads: usize,
         ) {
-            // SAFETY: the header asks for an index that is not freed, and for arrays of that length.
+            // SAFETY: the header asks for an index that is not freed, and for arrays of that
+            // length.
             let (index, keys, ranks) = unsafe { (&*index, array(keys, count), array_mut(ranks, count)) };
             index.batch_parallel(keys, ranks, threads.max(1));
         }

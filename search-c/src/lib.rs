@@ -7,8 +7,9 @@
 //! ```
 //!
 //! The header documents every function. Each type of keys has functions of its own, so that a
-//! compiler of C sees a wrong key; the macro `LFINDEX_DECLARE` of the header and `define_functions!`
-//! here list the same ones, and a test compiles a program of C that calls all of them.
+//! compiler of C sees a wrong key; the macro `LFINDEX_DECLARE` of the header and
+//! `define_functions!` here list the same ones, and a test compiles a program of C that calls all
+//! of them.
 //!
 //! **Errors.** A function that can fail returns a status, and `lfindex_message` has a sentence.
 //!

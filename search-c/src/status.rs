@@ -1,7 +1,7 @@
 //! What a C function returns when it fails, and the sentence that says why.
 //!
-//! The sentence is kept for each thread, as the C library keeps `errno`. A panic of the crates below
-//! would end the program at the border to C; it becomes a status here.
+//! The sentence is kept for each thread, as the C library keeps `errno`. A panic of the crates
+//! below would end the program at the border to C; it becomes a status here.
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, CString};

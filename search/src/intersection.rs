@@ -3,9 +3,9 @@
 //! The keys of the smaller index are decoded in order and asked for in the larger one as batches,
 //! once themselves and once their successors: where the two ranks differ, the larger one has the
 //! key. Misses of a batch overlap, and ascending queries read neighbouring lines, so a key costs
-//! some ten nanoseconds whatever the sizes are. A galloping merge pays two mispredicted branches for
-//! each doubling of the distance to the next key. No branch here depends on a key, and the code of
-//! one way serves all ratios of sizes; a merge of decoded keys was slower even at equal sizes.
+//! some ten nanoseconds whatever the sizes are. A galloping merge pays two mispredicted branches
+//! for each doubling of the distance to the next key. No branch here depends on a key, and the code
+//! of one way serves all ratios of sizes; a merge of decoded keys was slower even at equal sizes.
 //!
 //! A key that repeats is given once.
 

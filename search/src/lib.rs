@@ -61,8 +61,8 @@
 //!
 //! # What it leaves out
 //!
-//! Deletion; compression; key types wider than 128 bits other than byte strings; more than 2^31 keys
-//! in the fastest layout.
+//! Deletion; compression; key types wider than 128 bits other than byte strings; more than 2^31
+//! keys in the fastest layout.
 //!
 //! # How to read it
 //!
@@ -70,13 +70,13 @@
 //! sorted keys -> plan -> layout -> kernel -> ranks
 //! ```
 //!
-//! Any key type becomes ordered unsigned lanes (`lane`), tuples by way of a `coded` integer. `plan` picks a [`Layout`] by type, number
-//! and spread; `kernel` says how a line is compared on each instruction set; `choose` joins the
-//! two. One line of memory (64 bytes) is the unit of everything: a layout is a slice of lines, a
-//! kernel compares one line, a file is the lines behind a header. [`LAYOUTS`] and [`KERNELS`] list
-//! the families; [`reference`](mod@reference) is the slow twin, and `tests/agree.rs` holds every
-//! layout on every kernel for every key type against it. [`paper`] has the six algorithms of the
-//! paper that started this, for the studies.
+//! Any key type becomes ordered unsigned lanes (`lane`), tuples by way of a `coded` integer. `plan`
+//! picks a [`Layout`] by type, number and spread; `kernel` says how a line is compared on each
+//! instruction set; `choose` joins the two. One line of memory (64 bytes) is the unit of
+//! everything: a layout is a slice of lines, a kernel compares one line, a file is the lines behind
+//! a header. [`LAYOUTS`] and [`KERNELS`] list the families; [`reference`](mod@reference) is the
+//! slow twin, and `tests/agree.rs` holds every layout on every kernel for every key type against
+//! it. [`paper`] has the six algorithms of the paper that started this, for the studies.
 //!
 //! # Features and platforms
 //!

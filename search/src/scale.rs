@@ -118,8 +118,8 @@ impl<L: Lane> Scale<L> {
 /// A map's way back: [`Scale::key`] without a division.
 ///
 /// The quotient by the multiplier `m` is estimated by a multiplication with `r = ⌊(2^64 − 1) / m⌋`.
-/// Since `1/m − r/2^64 < (1 + 1/m) / 2^64`, it is at most 2 too small, and the remainder says by how
-/// much.
+/// Since `1/m − r/2^64 < (1 + 1/m) / 2^64`, it is at most 2 too small, and the remainder says by
+/// how much.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inverse<L: Lane> {
     scale: Scale<L>,

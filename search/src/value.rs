@@ -1,8 +1,9 @@
-//! Values beside keys in a file: how a type of values becomes bytes, and what a header says of them.
+//! Values beside keys in a file: how a type of values becomes bytes, and what a header says of
+//! them.
 //!
 //! Values of one size stand end to end. Values whose sizes vary stand behind an array of their
-//! ends, as strings do. The name of the type stands in the header, so that a file of other values is
-//! refused and not misread.
+//! ends, as strings do. The name of the type stands in the header, so that a file of other values
+//! is refused and not misread.
 //!
 //! Leaves out: values that are searched where they stand in the file; opening a map copies them.
 

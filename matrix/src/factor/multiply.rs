@@ -18,8 +18,8 @@ use crate::buffer::Buffer;
 use crate::strided::{Strided, StridedMut};
 use crate::{Element, Error};
 
-/// Rows of a triangle that is multiplied as a square: two vectors of 512 bits, or more where entries
-/// are complex.
+/// Rows of a triangle that is multiplied as a square: two vectors of 512 bits, or more where
+/// entries are complex.
 const fn leaf<T>() -> usize {
     if size_of::<T>() < 8 {
         128 / size_of::<T>()

@@ -4,9 +4,9 @@
 //! Memory on small pages, on huge pages that were asked for by advice, and on pages of hugetlbfs
 //! where the administrator has reserved some (`sysctl vm.nr_hugepages=300`); on each, random lines
 //! read in four ways: each address from the line before; independent reads; a prefetch of the line
-//! 32 reads ahead, as batches do it; and beside that a prefetch of another line of its page 96 reads
-//! ahead, which brings the page's translation first. All ways run in interleaved rounds; medians of
-//! nanoseconds per line.
+//! 32 reads ahead, as batches do it; and beside that a prefetch of another line of its page 96
+//! reads ahead, which brings the page's translation first. All ways run in interleaved rounds;
+//! medians of nanoseconds per line.
 
 use lightfoot_search::sample::Random;
 use std::hint::black_box;

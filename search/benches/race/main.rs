@@ -1,5 +1,5 @@
-//! `cargo bench -p lightfoot-search -- [--kib 16,1024] [--type u32|u64] [--keys uniform] [--seconds
-//! N] [--all]`: races the index against what people use today.
+//! `cargo bench -p lightfoot-search --bench race -- [--kib 16,1024] [--type u32|u64] [--keys
+//! uniform] [--rounds N] [--all]`: races the index against what people use today.
 //!
 //! Everybody answers the same queries in interleaved rounds, alone on a core, huge pages asked for
 //! by all who can; medians are printed as a table beside the limit of one random cache line per

@@ -2,10 +2,10 @@
 //! intersections of two sorted sets at size ratios from 1:1 to 1:10,000, against merges of the
 //! sorted arrays.
 //!
-//! The larger set has N keys of `u32`; half of the smaller one's are among them. Peers get the sorted
-//! arrays, which they can read faster than an index decodes them: a plain merge, a merge without
-//! branches on keys, a galloping merge, and the standard library's binary search and ordered sets.
-//! All run in interleaved rounds; medians of nanoseconds per key of the smaller set.
+//! The larger set has N keys of `u32`; half of the smaller one's are among them. Peers get the
+//! sorted arrays, which they can read faster than an index decodes them: a plain merge, a merge
+//! without branches on keys, a galloping merge, and the standard library's binary search and
+//! ordered sets. All run in interleaved rounds; medians of nanoseconds per key of the smaller set.
 //!
 //! `--growing` instead times insertions into a `GrowingIndex` and into a `BTreeSet`, and batches
 //! beside a delta.

@@ -10,16 +10,16 @@
 //!           sorted keys   is built anew  thread is merging    all keys
 //! ```
 //!
-//! A [`Snapshot`] is the state after an insertion. It never changes. Insertions publish a new one in
-//! the next of four slots, and then its number; a reader takes the slot of the number that it reads.
-//! Only a writer that is three insertions ahead of that number could hold the slot's lock, or have
-//! put another snapshot into it. The reader then reads the number again, so it waits for nobody, and
-//! somebody always makes progress. A [`Reader`] keeps a snapshot and looks at the number alone until
-//! that changes.
+//! A [`Snapshot`] is the state after an insertion. It never changes. Insertions publish a new one
+//! in the next of four slots, and then its number; a reader takes the slot of the number that it
+//! reads. Only a writer that is three insertions ahead of that number could hold the slot's lock,
+//! or have put another snapshot into it. The reader then reads the number again, so it waits for
+//! nobody, and somebody always makes progress. A [`Reader`] keeps a snapshot and looks at the
+//! number alone until that changes.
 //!
 //! How long the delta grows balances two costs of an insertion among n keys: building a delta of d
-//! keys anew for every 512 insertions, and merging n keys for every d insertions. Their sum is least
-//! where d is about the root of 512 · n.
+//! keys anew for every 512 insertions, and merging n keys for every d insertions. Their sum is
+//! least where d is about the root of 512 · n.
 //!
 //! Leaves out: removal; waiting for keys to be merged, which no answer depends on.
 
@@ -359,8 +359,8 @@ impl<K: Key> Shared<K> {
 /// ```
 ///
 /// Readers never wait: neither for an insertion nor for the merge that a thread of its own does in
-/// the background. Insertions wait for each other. An insertion is visible to every snapshot that is
-/// taken after it returned. Memory: two copies of all keys while a merge runs.
+/// the background. Insertions wait for each other. An insertion is visible to every snapshot that
+/// is taken after it returned. Memory: two copies of all keys while a merge runs.
 #[derive(Clone)]
 pub struct GrowingIndex<K: Key> {
     shared: Arc<Shared<K>>,
