@@ -136,7 +136,7 @@ impl<L: Lane> Inverse<L> {
         }
         let product = (bucket as u64) << 32 | digit >> 32;
         let multiplier = self.scale.multiplier.max(1);
-        let estimate = (u128::from(product) * u128::from(self.reciprocal) >> 64) as u64;
+        let estimate = ((u128::from(product) * u128::from(self.reciprocal)) >> 64) as u64;
         let rest = product - estimate * multiplier;
         let missing = [0, 1, 2].map(|times| u64::from(rest > times * multiplier)).iter().sum::<u64>();
         L::narrow(self.scale.min.widen().wrapping_add(estimate + missing))

@@ -19,8 +19,11 @@ use std::time::Instant;
 /// Rounds of all contestants.
 const ROUNDS: usize = 7;
 
+/// A contestant: its name, and what it does; it returns how many keys it found.
+type Work<'a> = (&'static str, Box<dyn FnMut() -> usize + 'a>);
+
 /// Median nanoseconds of each piece of work.
-fn medians(work: &mut [(&str, Box<dyn FnMut() -> usize + '_>)]) -> Vec<f64> {
+fn medians(work: &mut [Work<'_>]) -> Vec<f64> {
     let mut times = vec![Vec::new(); work.len()];
     let expected = work[0].1();
     for _ in 0..ROUNDS {
