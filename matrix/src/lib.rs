@@ -43,7 +43,7 @@
 //! | many small matrices | their factors | [`Factor::lu_batch`], [`Factor::cholesky_batch`] | each on one thread |
 //! | a machine's description | tile sizes | [`Tiling::plan`], [`Tiling::paper`] | microseconds |
 //! | bytes, `bf16` or `f16` | products with wide sums | [`mixed::Mixed`] | both operands are packed |
-//! | `ndarray` or `faer` matrices | views | `interop`, behind features | nothing |
+//! | matrices of `ndarray`, `nalgebra`, `faer` | views, both ways | `interop`, behind features | nothing |
 //!
 //! # Blocked storage, and when it pays
 //!
@@ -81,10 +81,10 @@
 //!
 //! # Features
 //!
-//! None is on by default. `half` adds `bf16` and `f16` to module [`mixed`]. `ndarray` and `faer`
-//! provide their views as [`Strided`], in module `interop`. `race` compares with BLAS libraries
-//! that are found at run time. `peers` compares with the crates `gemm`, `faer` and `matrixmultiply`
-//! too, which take minutes to build.
+//! None is on by default. `half` adds `bf16` and `f16` to module [`mixed`]. `ndarray`,
+//! `nalgebra` and `faer` turn their views into [`Strided`] and back, in module `interop`. `race`
+//! compares with BLAS libraries that are found at run time. `peers` compares with the crates
+//! `gemm`, `faer` and `matrixmultiply` too, which take minutes to build.
 //!
 //! # What it leaves out
 //!
@@ -104,7 +104,7 @@ mod element;
 mod error;
 mod factor;
 mod gemm;
-#[cfg(any(feature = "ndarray", feature = "faer"))]
+#[cfg(any(feature = "ndarray", feature = "nalgebra", feature = "faer"))]
 pub mod interop;
 pub mod kernel;
 mod layout;

@@ -90,6 +90,57 @@ fn ndarray_views_arrive_as_they_are() {
     }
 }
 
+#[cfg(feature = "ndarray")]
+#[test]
+fn ndarray_views_lead_back_and_are_written_through() {
+    use lightfoot_matrix::interop::{from_ndarray_mut, to_ndarray, to_ndarray_mut};
+    use ndarray::{s, Array2};
+    let data: Vec<f64> = (0..60).map(f64::from).collect();
+    let view = Strided::new(&data, 5, 4, 2, 11).unwrap();
+    let theirs = to_ndarray(view).expect("strides without sign");
+    assert!((0..5).all(|i| (0..4).all(|j| theirs[(i, j)] == view.get(i, j))));
+    assert!(to_ndarray(Strided::with_origin(&data, 8, 5, 4, -2, 11).unwrap()).is_none());
+    let mut array = Array2::<f64>::zeros((9, 14));
+    let small = BlockedMatrix::from_fn(4, 7, |i, j| (1 + i * 7 + j) as f64).unwrap();
+    small.copy_to(&mut from_ndarray_mut(array.slice_mut(s![1..;2, ..;-2]))).unwrap();
+    assert_eq!((array[(1, 13)], array[(3, 11)], array[(1, 12)], array[(0, 13)]), (1.0, 9.0, 0.0, 0.0));
+    let mut plain = vec![0.0; 12];
+    let mut theirs = to_ndarray_mut(StridedMut::row_major(&mut plain, 3, 4).unwrap()).expect("a view");
+    theirs[(1, 2)] = 5.0;
+    assert_eq!(plain[6], 5.0);
+}
+
+#[cfg(feature = "nalgebra")]
+#[test]
+fn nalgebra_views_arrive_lead_back_and_are_written_through() {
+    use lightfoot_matrix::interop::{from_nalgebra, from_nalgebra_mut, to_nalgebra, to_nalgebra_mut};
+    use lightfoot_matrix::Factor;
+    use nalgebra::{DMatrix, Matrix3, SMatrix, Vector3};
+    let mut array = DMatrix::from_fn(9, 14, |i, j| (100 * i + j) as f64);
+    let part = array.view_with_steps((1, 2), (4, 3), (1, 2));
+    let matrix = BlockedMatrix::from_strided(from_nalgebra(&part)).unwrap();
+    assert_eq!(matrix.to_nalgebra(), part);
+    let fixed = SMatrix::<f32, 2, 3>::new(1.0, 2.0, 3.0, 4.0, 5.0, 6.0);
+    let strided = from_nalgebra(&fixed);
+    assert_eq!((strided.rows(), strided.cols(), strided.get(1, 0)), (2, 3, 4.0));
+    assert_eq!(to_nalgebra(strided).expect("strides without sign"), fixed);
+    let data = [0.0; 9];
+    assert!(to_nalgebra(Strided::with_origin(&data, 6, 3, 3, 1, -3).unwrap()).is_none());
+    let small = BlockedMatrix::from_fn(4, 3, |_, _| -1.0).unwrap();
+    small.copy_to(&mut from_nalgebra_mut(&mut array.view_with_steps_mut((1, 2), (4, 3), (1, 2)))).unwrap();
+    assert_eq!((array[(1, 2)], array[(3, 5)], array[(2, 2)], array[(7, 8)]), (-1.0, -1.0, 202.0, -1.0));
+    let mut plain = vec![0.0; 12];
+    let mut theirs = to_nalgebra_mut(StridedMut::row_major(&mut plain, 3, 4).unwrap()).expect("a view");
+    theirs[(1, 2)] = 5.0;
+    assert_eq!(plain[6], 5.0);
+    // A system in a matrix of theirs, solved in place.
+    let mut a = Matrix3::new(4.0, 1.0, 0.0, 1.0, 3.0, 1.0, 0.0, 1.0, 2.0);
+    let x = Vector3::new(1.0, -2.0, 3.0);
+    let mut b = a * x;
+    Factor::new().lu(from_nalgebra_mut(&mut a)).unwrap().solve(from_nalgebra_mut(&mut b)).unwrap();
+    assert!((b - x).norm() < 1e-14);
+}
+
 #[cfg(feature = "faer")]
 #[test]
 fn faer_views_arrive_as_they_are() {
@@ -99,8 +150,16 @@ fn faer_views_arrive_as_they_are() {
         let matrix = BlockedMatrix::from_strided(lightfoot_matrix::interop::from_faer(view)).unwrap();
         assert!((0..view.nrows()).all(|i| (0..view.ncols()).all(|j| matrix.get(i, j) == view[(i, j)])));
     }
+    for view in [view, view.transpose(), view.reverse_rows(), view.submatrix(2, 3, 4, 5)] {
+        assert_eq!(lightfoot_matrix::interop::to_faer(lightfoot_matrix::interop::from_faer(view)), view);
+    }
     let matrix = BlockedMatrix::from_fn(9, 14, |i, j| (i * j) as f64).unwrap();
+    assert_eq!(matrix.to_faer()[(3, 5)], 15.0);
     let mut plain = vec![0.0; 9 * 14];
+    let mut theirs =
+        lightfoot_matrix::interop::to_faer_mut(StridedMut::row_major(&mut plain, 9, 14).unwrap());
+    theirs[(1, 2)] = 5.0;
+    assert_eq!(plain[16], 5.0);
     let target = faer::MatMut::from_column_major_slice_mut(&mut plain, 9, 14);
     matrix.copy_to(&mut lightfoot_matrix::interop::from_faer_mut(target)).unwrap();
     assert_eq!(plain, matrix.to_col_major());

@@ -1,5 +1,6 @@
 //! Errors: keys that are not sorted, and files that are no valid index. Queries cannot fail.
 
+use alloc::string::String;
 use core::fmt;
 
 use crate::format::{KeyType, VERSION};
@@ -38,6 +39,13 @@ pub enum Error {
         found: KeyType,
         /// What was asked for.
         expected: KeyType,
+    },
+    /// The file holds values of another type.
+    OtherValues {
+        /// The name of the type that the file holds; empty where it holds no values.
+        found: String,
+        /// The name of the type that was asked for.
+        expected: &'static str,
     },
     /// The file ends before what its header promises.
     Truncated {
@@ -78,7 +86,13 @@ impl fmt::Display for Error {
                 write!(f, "index file of format {version}, newer than this program understands ({})", VERSION)
             }
             Error::OtherType { found, expected } => {
-                write!(f, "index file holds {} keys, not {}", found.name(), expected.name())
+                write!(f, "index file holds {} keys, not {}", found, expected)
+            }
+            Error::OtherValues { found, expected } if found.is_empty() => {
+                write!(f, "index file holds no values beside its keys, and {expected} were asked for")
+            }
+            Error::OtherValues { found, expected } => {
+                write!(f, "index file holds values of type {found}, not {expected}")
             }
             Error::Truncated { expected, found } => {
                 write!(f, "index file is truncated: {found} bytes of {expected}")

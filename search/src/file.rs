@@ -10,6 +10,9 @@
 //! word  6..11  numbers of the shape
 //! ```
 //!
+//! Values beside keys stand behind all other lines. Of the words of sizes, 17 has their bytes, 18
+//! the bytes of one plus 1, or all bits set where they vary, and 19 and 20 the name of their type.
+//!
 //! Words are 64-bit little endian; halves of words 1 and 2 are 32-bit, the lower one first. Opening
 //! reads the file into memory of the process, on huge pages if it is large, and computes its
 //! checksum; nothing is converted. Files are not mapped, because other programs could change a
@@ -35,6 +38,8 @@ use crate::reason::Reason;
 const MAGIC: u64 = u64::from_le_bytes(*b"LFINDEX\x1a");
 /// The highest code of a layout in files of format 1.
 const FORMAT_1_LAYOUTS: u32 = 9;
+/// The first of the four words of sizes that speak of values.
+pub(crate) const FIRST_VALUE_WORD: usize = 2;
 /// Lines of the header.
 pub(crate) const HEADER_LINES: usize = 3;
 /// Words of the header.
@@ -96,7 +101,9 @@ impl Header {
         let mut words = [0; HEADER_WORDS];
         words[0] = MAGIC;
         // Readers of format 1 know the layouts up to the ninth, and do not look at word 21.
-        let version = if self.layout.code() > FORMAT_1_LAYOUTS { VERSION } else { 1 };
+        let of_layout = if self.layout.code() > FORMAT_1_LAYOUTS { 2 } else { 1 };
+        let of_values = if self.extra[FIRST_VALUE_WORD..] == [0; 4] { 1 } else { 3 };
+        let version = self.kind.version().max(of_layout).max(of_values);
         words[1] = u64::from(version) | u64::from(self.kind.code()) << 32;
         words[2] = u64::from(self.layout.code()) | ((HEADER_LINES * LINE_BYTES) as u64) << 32;
         words[3] = self.n as u64;
@@ -221,14 +228,14 @@ pub(crate) fn copied(bytes: &[u8]) -> Memory {
     Memory::from_vec(lines)
 }
 
-/// The whole file as bytes.
-pub(crate) fn encode(header: &Header, core: &[Line], full: &[Line]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity((HEADER_LINES + core.len() + full.len()) * LINE_BYTES);
-    for word in header.encode(checksum_of_two(core, full)) {
+/// The whole file as bytes: the header, and the parts end to end.
+pub(crate) fn encode(header: &Header, parts: &[&[Line]]) -> Vec<u8> {
+    let lines: usize = parts.iter().map(|part| part.len()).sum();
+    let mut bytes = Vec::with_capacity((HEADER_LINES + lines) * LINE_BYTES);
+    for word in header.encode(checksum_of_parts(parts)) {
         bytes.extend_from_slice(&word.to_le_bytes());
     }
-    bytes.extend_from_slice(lanes(core));
-    bytes.extend_from_slice(lanes(full));
+    parts.iter().for_each(|part| bytes.extend_from_slice(lanes(part)));
     bytes
 }
 
@@ -264,24 +271,18 @@ pub(crate) fn read(path: &std::path::Path) -> Result<(Memory, usize), Error> {
     Ok((memory, bytes))
 }
 
-/// Writes the file as a whole or not at all: beside `path`, then renamed over it. A device or a
-/// pipe is written to directly.
+/// Writes the header and the parts as a whole or not at all: beside `path`, then renamed over it. A
+/// device or a pipe is written to directly.
 #[cfg(feature = "std")]
-pub(crate) fn save(
-    path: &std::path::Path,
-    header: &Header,
-    core: &[Line],
-    full: &[Line],
-) -> Result<(), Error> {
+pub(crate) fn save(path: &std::path::Path, header: &Header, parts: &[&[Line]]) -> Result<(), Error> {
     use std::io::Write;
     if cfg!(target_endian = "big") {
         return Err(Error::BigEndian);
     }
     let write = |mut file: std::fs::File| -> std::io::Result<()> {
-        let words = header.encode(checksum_of_two(core, full));
+        let words = header.encode(checksum_of_parts(parts));
         file.write_all(crate::line::bytes_of(&words[..]))?;
-        file.write_all(lanes(core))?;
-        file.write_all(lanes(full))?;
+        parts.iter().try_for_each(|part| file.write_all(lanes(part)))?;
         file.flush()
     };
     if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
@@ -345,9 +346,9 @@ pub(crate) fn checksum(lines: &[Line]) -> u64 {
     RunningChecksum::START.take(lines).finish()
 }
 
-/// The checksum of two stretches of lines, one behind the other.
-fn checksum_of_two(core: &[Line], full: &[Line]) -> u64 {
-    RunningChecksum::START.take(core).take(full).finish()
+/// The checksum of stretches of lines, one behind the other.
+fn checksum_of_parts(parts: &[&[Line]]) -> u64 {
+    parts.iter().fold(RunningChecksum::START, |sum, part| sum.take(part)).finish()
 }
 
 /// The checksum of the header's words.

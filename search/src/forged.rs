@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use crate::file::{checksum, checksum_words, HEADER_LINES};
 use crate::line::{lanes, lanes_mut, Line, LINE_BYTES};
 use crate::sample::{Distribution, Random};
-use crate::{BytesIndex, Index, Key, Options, LAYOUTS};
+use crate::{BytesIndex, Index, Key, Map, Options, Value, LAYOUTS};
 
 /// The bytes with some changed and the checksums made to match.
 fn forged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
@@ -50,7 +50,7 @@ fn ask<K: Key>(bytes: &[u8], queries: &[K]) -> bool {
 }
 
 fn forge<K: Key>(keys: &[K], queries: &[K], rounds: usize) -> usize {
-    let mut random = Random::new(K::TYPE as u64);
+    let mut random = Random::new(u64::from(K::TYPE.code()));
     let mut accepted = 0;
     let rounds = if cfg!(miri) { 2 } else { rounds };
     for entry in LAYOUTS {
@@ -99,4 +99,27 @@ fn forged_strings_are_refused_or_answer() {
         }
         assert_eq!(index.iter().count(), index.len());
     }
+}
+
+fn forge_map<V: Value>(keys: &[u32], values: Vec<V>, rounds: usize) -> usize {
+    let bytes = Map::build(keys, values).unwrap().to_bytes();
+    let mut random = Random::new(bytes.len() as u64);
+    let opened = (0..rounds).filter_map(|_| Map::<u32, V>::from_bytes(&forged(&bytes, &mut random)).ok());
+    opened
+        .map(|map| {
+            assert_eq!(map.values().len(), map.len());
+            assert_eq!(map.iter().rev().count(), map.len());
+            assert!(map.get_all(keys[0]).len() <= map.len());
+        })
+        .count()
+}
+
+#[test]
+fn forged_maps_are_refused_or_answer() {
+    let rounds = if cfg!(miri) { 20 } else { 2000 };
+    let keys: Vec<u32> = (0..500).map(|i| i * 9).collect();
+    let numbers = keys.iter().map(|&key| u64::from(key) << 7).collect();
+    let strings: Vec<String> = keys.iter().map(|key| alloc::format!("{key}")).collect();
+    let accepted = forge_map::<u64>(&keys, numbers, rounds) + forge_map::<String>(&keys, strings, rounds);
+    assert!(accepted > 0 || cfg!(miri), "a forged number is a number");
 }

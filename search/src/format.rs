@@ -3,9 +3,12 @@
 //! Errors, files and command lines share these names; module `file` reads and writes files. Numbers
 //! in files never change their meaning.
 
-/// The newest version of the format that this crate reads. Files of layouts that version 1 has are
-/// written in version 1, all others in this one.
-pub const VERSION: u32 = 2;
+use core::fmt;
+
+/// The newest version of the format that this crate reads. A file is written in the oldest version
+/// that can say what it holds: 2 brought layout `pieces`, 3 brought values and types of keys from
+/// 8 bits to tuples.
+pub const VERSION: u32 = 3;
 
 /// What a stored index holds, as written in a file's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,9 +30,53 @@ pub enum KeyType {
     U128,
     /// Byte strings in lexicographic order.
     Bytes,
+    /// 8-bit unsigned integers.
+    U8,
+    /// 8-bit signed integers.
+    I8,
+    /// 16-bit unsigned integers.
+    U16,
+    /// 16-bit signed integers.
+    I16,
+    /// 128-bit signed integers.
+    I128,
+    /// Tuples, ordered by their first field, then by the next.
+    Tuple(TupleType),
 }
 
-/// Every key type with the name that a command line and a file use.
+/// The fields of a tuple's type, as one number of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TupleType(u32);
+
+/// The lowest byte of a tuple's number; a plain type's is its number.
+const TUPLE: u32 = 0xFF;
+/// Bits of a field's number in a tuple's.
+const FIELD_BITS: u32 = 6;
+/// The most fields of a tuple.
+const FIELDS_MAX: usize = 4;
+
+impl TupleType {
+    /// The type of tuples of at most four `fields`, which are plain types.
+    pub(crate) const fn of(fields: &[KeyType]) -> TupleType {
+        assert!(fields.len() <= FIELDS_MAX, "a tuple of keys has at most four fields");
+        let (mut code, mut number) = (TUPLE, 0);
+        while number < fields.len() {
+            let field = fields[number].code();
+            assert!(field < 1 << FIELD_BITS, "a field of a tuple is a plain type");
+            code |= field << (8 + FIELD_BITS * number as u32);
+            number += 1;
+        }
+        TupleType(code)
+    }
+
+    /// The types of the fields, in order.
+    pub fn fields(self) -> impl Iterator<Item = KeyType> {
+        let codes = (0..FIELDS_MAX as u32).map(move |number| self.0 >> (8 + FIELD_BITS * number));
+        codes.filter_map(|code| plain(code & ((1 << FIELD_BITS) - 1)))
+    }
+}
+
+/// The key types that have names on command lines.
 ///
 /// ```
 /// use lightfoot_search::KeyType;
@@ -47,25 +94,101 @@ pub const KEY_TYPES: &[(KeyType, &str)] = &[
     (KeyType::Bytes, "bytes"),
 ];
 
+/// Every type but tuples, in the order of their numbers in files.
+const PLAIN: [KeyType; 13] = [
+    KeyType::U32,
+    KeyType::I32,
+    KeyType::U64,
+    KeyType::I64,
+    KeyType::F32,
+    KeyType::F64,
+    KeyType::U128,
+    KeyType::Bytes,
+    KeyType::U8,
+    KeyType::I8,
+    KeyType::U16,
+    KeyType::I16,
+    KeyType::I128,
+];
+
+/// The plain type with this number in files.
+fn plain(code: u32) -> Option<KeyType> {
+    PLAIN.get((code as usize).wrapping_sub(1)).copied()
+}
+
 impl KeyType {
-    /// The type's name.
+    /// The type's name; `tuple` for all tuples, whose fields [`Display`](fmt::Display) names.
     pub fn name(self) -> &'static str {
-        KEY_TYPES.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+        match self {
+            KeyType::U8 => "u8",
+            KeyType::I8 => "i8",
+            KeyType::U16 => "u16",
+            KeyType::I16 => "i16",
+            KeyType::I128 => "i128",
+            KeyType::Tuple(_) => "tuple",
+            _ => KEY_TYPES.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name),
+        }
     }
 
-    /// The type named `name`.
+    /// The type of [`KEY_TYPES`] named `name`.
     pub fn from_name(name: &str) -> Option<KeyType> {
         KEY_TYPES.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
     }
 
     /// The type's number in files.
-    pub(crate) fn code(self) -> u32 {
-        self as u32 + 1
+    pub(crate) const fn code(self) -> u32 {
+        match self {
+            KeyType::U32 => 1,
+            KeyType::I32 => 2,
+            KeyType::U64 => 3,
+            KeyType::I64 => 4,
+            KeyType::F32 => 5,
+            KeyType::F64 => 6,
+            KeyType::U128 => 7,
+            KeyType::Bytes => 8,
+            KeyType::U8 => 9,
+            KeyType::I8 => 10,
+            KeyType::U16 => 11,
+            KeyType::I16 => 12,
+            KeyType::I128 => 13,
+            KeyType::Tuple(TupleType(code)) => code,
+        }
     }
 
     /// The type with this number in files.
     pub(crate) fn from_code(code: u32) -> Option<KeyType> {
-        KEY_TYPES.iter().map(|(kind, _)| *kind).find(|kind| kind.code() == code)
+        if code & 0xFF != TUPLE {
+            return plain(code);
+        }
+        // A number is a tuple's only if its fields give it again: there are no gaps between them.
+        let tuple = TupleType(code);
+        let mut fields = [KeyType::U8; FIELDS_MAX];
+        let mut count = 0;
+        for field in tuple.fields() {
+            fields[count] = field;
+            count += 1;
+        }
+        (TupleType::of(&fields[..count]) == tuple && count > 1).then_some(KeyType::Tuple(tuple))
+    }
+
+    /// The oldest version of the format that has this type.
+    pub(crate) fn version(self) -> u32 {
+        if self.code() <= KeyType::Bytes.code() {
+            1
+        } else {
+            3
+        }
+    }
+}
+
+impl fmt::Display for KeyType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let KeyType::Tuple(tuple) = self else { return f.write_str(self.name()) };
+        for (number, field) in tuple.fields().enumerate() {
+            f.write_str(if number == 0 { "(" } else { ", " })?;
+            f.write_str(field.name())?;
+        }
+        f.write_str(")")
     }
 }
 
@@ -80,5 +203,23 @@ mod tests {
             assert_eq!(KeyType::from_code(kind.code()), Some(*kind));
         }
         assert_eq!(KeyType::from_code(0), None);
+        for (number, kind) in PLAIN.iter().enumerate() {
+            assert_eq!((kind.code() as usize, plain(kind.code())), (number + 1, Some(*kind)));
+            assert!(!kind.name().is_empty());
+        }
+    }
+
+    #[test]
+    fn tuple_codes_round_trip() {
+        let pair = KeyType::Tuple(TupleType::of(&[KeyType::U32, KeyType::I16]));
+        assert_eq!(alloc::format!("{pair}"), "(u32, i16)");
+        let four = KeyType::Tuple(TupleType::of(&[KeyType::I128; 4]));
+        for kind in [pair, four] {
+            assert_eq!(KeyType::from_code(kind.code()), Some(kind));
+        }
+        // A gap before a field, one field, a field that no type has, and bits behind the last.
+        for code in [TUPLE | 1 << 14, TUPLE | 1 << 8, TUPLE | 63 << 8, TUPLE] {
+            assert_eq!(KeyType::from_code(code), None, "{code:x}");
+        }
     }
 }

@@ -14,9 +14,13 @@ use crate::error::Error;
 use crate::file::{self, Header};
 use crate::key::Key;
 use crate::layout::Layout;
+use crate::line::Line;
+use crate::memory::Memory;
 use crate::plan::{Core, Options};
+use crate::value::Description;
 
-/// A static index over sorted keys of a fixed size: `u32 i32 u64 i64 f32 f64 u128`.
+/// A static index over sorted keys of a fixed size: integers of 8 to 128 bits, floats, and tuples
+/// of them (see [`Key`]).
 ///
 /// ```
 /// let index = lightfoot_search::Index::build(&[2u32, 3, 3, 7])?;
@@ -178,6 +182,21 @@ impl<K: Key> Index<K> {
         Iter::new(self, self.range_ranks(bounds))
     }
 
+    /// The keys of a range of ranks, in order.
+    ///
+    /// ```
+    /// let index = lightfoot_search::Index::build(&[10u32, 20, 40])?;
+    /// assert_eq!(index.iter_ranks(1..3).collect::<Vec<_>>(), [20, 40]);
+    /// # Ok::<(), lightfoot_search::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When the range ends before it starts or behind the last key.
+    pub fn iter_ranks(&self, ranks: Range<usize>) -> Iter<'_, K> {
+        assert!(ranks.start <= ranks.end && ranks.end <= self.len(), "ranks up to {}", self.len());
+        Iter::new(self, ranks)
+    }
+
     /// All keys, in order.
     pub fn iter(&self) -> Iter<'_, K> {
         Iter::new(self, 0..self.len())
@@ -227,7 +246,17 @@ impl<K: Key> Index<K> {
         size_of_val(self.stored.core.memory.lines()) + size_of_val(self.stored.full.lines())
     }
 
-    fn header(&self) -> Header {
+    /// Appends the keys of a range of ranks.
+    pub(crate) fn read(&self, ranks: Range<usize>, out: &mut Vec<K>) {
+        K::read(&self.stored, ranks, out);
+    }
+
+    /// The lines of a file behind its header.
+    pub(crate) fn parts(&self) -> [&[Line]; 2] {
+        [self.stored.core.memory.lines(), self.stored.full.lines()]
+    }
+
+    pub(crate) fn header(&self) -> Header {
         let core = &self.stored.core;
         let (full_lines, frame) = (self.stored.full.lines().len(), self.stored.frame);
         Header::of(K::TYPE, (core.n, core.reason), &core.shape, full_lines, frame)
@@ -242,7 +271,7 @@ impl<K: Key> Index<K> {
     /// # Ok::<(), lightfoot_search::Error>(())
     /// ```
     pub fn to_bytes(&self) -> Vec<u8> {
-        file::encode(&self.header(), self.stored.core.memory.lines(), self.stored.full.lines())
+        file::encode(&self.header(), &self.parts())
     }
 
     /// Reads an index from the bytes of a file. Copies them to aligned memory; [`Index::open`] does
@@ -261,22 +290,30 @@ impl<K: Key> Index<K> {
     /// [`Error::Misaligned`], or how the bytes are foreign, newer, of another type, truncated or
     /// damaged.
     pub fn from_static(bytes: &'static [u8]) -> Result<Index<K>, Error> {
-        let memory = crate::memory::Memory::from_static(bytes).ok_or(Error::Misaligned)?;
+        let memory = Memory::from_static(bytes).ok_or(Error::Misaligned)?;
         Self::from_memory(&memory, bytes.len())
     }
 
-    fn from_memory(memory: &crate::memory::Memory, bytes: usize) -> Result<Index<K>, Error> {
+    fn from_memory(memory: &Memory, bytes: usize) -> Result<Index<K>, Error> {
+        Ok(Self::with_values(memory, bytes)?.0)
+    }
+
+    /// The index in a file's lines, its header, and the lines of values behind the keys.
+    pub(crate) fn with_values(memory: &Memory, bytes: usize) -> Result<(Index<K>, Header, Memory), Error> {
         let opened = file::open(memory, bytes, K::TYPE)?;
-        if opened.header.full_lines != K::full_lines(opened.header.n) {
-            return Err(Error::Damaged { what: "the full keys are not as many as the prefixes" });
+        let header = opened.header;
+        let (full_lines, behind) = (K::full_lines(header.n), opened.full.lines().len());
+        let values = Description::of(&header)?.map_or(0, |values| values.lines(header.n));
+        if full_lines.saturating_add(values) != behind {
+            return Err(Error::Damaged { what: "the full keys and values are not as many as the keys" });
         }
-        let shape = opened.header.shape()?;
-        let core = Core::from_parts(opened.header.n, shape, opened.core, opened.header.reason)?;
-        let stored = Stored { core, full: opened.full, frame: opened.header.frame };
+        let shape = header.shape()?;
+        let core = Core::from_parts(header.n, shape, opened.core, header.reason)?;
+        let stored = Stored { core, full: opened.full.part(0..full_lines), frame: header.frame };
         if !K::agrees(&stored) {
             return Err(Error::Damaged { what: "the full keys are not those of the prefixes" });
         }
-        Ok(Index { stored })
+        Ok((Index { stored }, header, opened.full.part(full_lines..behind)))
     }
 
     /// Writes the index file at `path`, whole or not at all.
@@ -285,11 +322,12 @@ impl<K: Key> Index<K> {
     /// The system's, when the file cannot be written.
     #[cfg(feature = "std")]
     pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<(), Error> {
-        file::save(path.as_ref(), &self.header(), self.stored.core.memory.lines(), self.stored.full.lines())
+        file::save(path.as_ref(), &self.header(), &self.parts())
     }
 
     /// Reads the index file at `path` and verifies its checksum and its order, which takes some
-    /// nanoseconds per key. Later changes of the file do not affect the index.
+    /// nanoseconds per key. Later changes of the file do not affect the index. Of a
+    /// [`Map`](crate::Map)'s file it takes the keys.
     ///
     /// # Errors
     /// The system's error; or the file is no index, of a newer format, of another type, truncated

@@ -10,7 +10,16 @@ use crate::column::Column;
 use crate::format::KeyType;
 use crate::lane::Exact;
 
-/// A type of fixed-size keys: `u32 i32 u64 i64 f32 f64 u128`. Sealed.
+/// A type of fixed-size keys: integers of 8, 16, 32, 64 and 128 bits with and without sign, `f32`
+/// and `f64` in total order, and tuples of two to four [`Field`](crate::Field)s of together at most
+/// 16 bytes, ordered by their first field, then by the next. Sealed.
+///
+/// ```
+/// let index = lightfoot_search::Index::build(&[(1u16, -5i32), (1, 7), (2, 0)])?;
+/// assert_eq!(index.lower_bound((1, 0)), 1);
+/// assert_eq!(index.range_ranks((1, i32::MIN)..(2, i32::MIN)), 0..2);
+/// # Ok::<(), lightfoot_search::Error>(())
+/// ```
 #[allow(private_bounds, reason = "sealed: its workings are the crate's own")]
 pub trait Key: Copy + Debug + Send + Sync + 'static + Column {
     /// The type's number and name in files.

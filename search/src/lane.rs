@@ -134,11 +134,7 @@ macro_rules! define_lane {
 }
 
 define_lane!(u32, u64, 16, u32s, less_u32, |simd, table, at| simd.gather_rows(table, at));
-define_lane!(u64, u128, 8, u64s, less_u64, |_, table, at| {
-    let last = table.len() - 1;
-    let rows = at.map(|at| &table[(at as usize).min(last)]);
-    [0, 1, 2, 3].map(|column| rows.map(|row| row[column]))
-});
+define_lane!(u64, u128, 8, u64s, less_u64, |simd, table, at| simd.gather_wide_rows(table, at));
 
 /// A key type whose order a lane keeps exactly: the six types of 32 and 64 bits.
 pub(crate) trait Exact: Copy + Sync {

@@ -25,14 +25,16 @@
 //! | a query | its position | [`Index::lower_bound`], [`Index::equal_range`] | one line of memory |
 //! | many queries | positions | [`Index::batch`], [`Index::batch_parallel`] | a tenth of that |
 //! | bounds | the keys between | [`Index::range`], [`Index::range_ranks`] | two queries |
-//! | values beside keys | look-ups | [`Map`] | a query and the value's line |
+//! | values beside keys | look-ups, a file | [`Map`], [`Map::save`] | a query and the value's line |
+//! | two indexes | the keys of both | [`Index::intersection`] | a batch of the smaller one's keys |
+//! | keys that keep coming | ranks while they are added | [`GrowingIndex`] | up to four queries |
 //! | byte strings | ranks and prefixes | [`BytesIndex`] | a query, and ties by binary search |
 //! | an index | a file | [`Index::save`], [`Index::open`] | one pass that checks it |
 //!
 //! A query reads one line of memory where keys are evenly spread, one behind small tables where
 //! they are evenly spread piece by piece, else one per level of a 17-ary (64-bit keys: 9-ary) tree.
-//! A batch reads the same lines, but their misses overlap. An index never changes; build another
-//! one beside it, and swap. It is `Send` and `Sync`, and a clone shares its memory.
+//! A batch reads the same lines, but their misses overlap. An index never changes: [`GrowingIndex`]
+//! builds others beside it. It is `Send` and `Sync`, and a clone shares its memory.
 //!
 //! # How fast
 //!
@@ -59,8 +61,8 @@
 //!
 //! # What it leaves out
 //!
-//! Insertion and deletion; compression; key types wider than 128 bits other than byte strings; more
-//! than 2^31 keys in the fastest layout.
+//! Deletion; compression; key types wider than 128 bits other than byte strings; more than 2^31
+//! keys in the fastest layout.
 //!
 //! # How to read it
 //!
@@ -68,13 +70,13 @@
 //! sorted keys -> plan -> layout -> kernel -> ranks
 //! ```
 //!
-//! Any key type becomes ordered unsigned lanes (`lane`). `plan` picks a [`Layout`] by type, number
-//! and spread; `kernel` says how a line is compared on each instruction set; `choose` joins the
-//! two. One line of memory (64 bytes) is the unit of everything: a layout is a slice of lines, a
-//! kernel compares one line, a file is the lines behind a header. [`LAYOUTS`] and [`KERNELS`] list
-//! the families; [`reference`](mod@reference) is the slow twin, and `tests/agree.rs` holds every
-//! layout on every kernel for every key type against it. [`paper`] has the six algorithms of the
-//! paper that started this, for the studies.
+//! Any key type becomes ordered unsigned lanes (`lane`), tuples by way of a `coded` integer. `plan`
+//! picks a [`Layout`] by type, number and spread; `kernel` says how a line is compared on each
+//! instruction set; `choose` joins the two. One line of memory (64 bytes) is the unit of
+//! everything: a layout is a slice of lines, a kernel compares one line, a file is the lines behind
+//! a header. [`LAYOUTS`] and [`KERNELS`] list the families; [`reference`](mod@reference) is the
+//! slow twin, and `tests/agree.rs` holds every layout on every kernel for every key type against
+//! it. [`paper`] has the six algorithms of the paper that started this, for the studies.
 //!
 //! # Features and platforms
 //!
@@ -94,13 +96,17 @@ extern crate self as lightfoot_search;
 #[cfg(all(test, feature = "std"))]
 mod agree;
 mod choose;
+mod coded;
 mod column;
 mod error;
 mod file;
 #[cfg(test)]
 mod forged;
 mod format;
+#[cfg(feature = "std")]
+mod growing;
 mod index;
+mod intersection;
 mod kernel;
 mod key;
 mod lane;
@@ -119,12 +125,16 @@ pub mod sample;
 mod scale;
 mod simd;
 mod strings;
+mod value;
 
+pub use coded::Field;
 pub use error::Error;
 #[cfg(feature = "std")]
 pub use file::inspect_file;
 pub use file::Inspection;
-pub use format::{KeyType, KEY_TYPES, VERSION};
+pub use format::{KeyType, TupleType, KEY_TYPES, VERSION};
+#[cfg(feature = "std")]
+pub use growing::{GrowingIndex, Reader, Snapshot};
 pub use index::{Index, Iter};
 pub use kernel::{Isa, KERNELS};
 pub use key::Key;
@@ -133,3 +143,4 @@ pub use line::LINE_BYTES;
 pub use map::Map;
 pub use plan::Options;
 pub use strings::BytesIndex;
+pub use value::Value;

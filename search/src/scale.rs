@@ -70,6 +70,13 @@ impl<L: Lane> Scale<L> {
         L::narrow(self.min.widen().wrapping_add(distance))
     }
 
+    /// The way back from buckets to keys, for many keys of one map.
+    pub(crate) fn inverse(self) -> Inverse<L> {
+        let short = L::BITS == 32 && u32::try_from(self.multiplier).is_ok();
+        let reciprocal = if short { u64::MAX / self.multiplier.max(1) } else { 0 };
+        Inverse { scale: self, reciprocal }
+    }
+
     /// The map of the keys from `min` on with a table's numbers.
     #[inline(always)]
     pub(crate) fn of_table(min: L, beyond: L, multiplier: L) -> Scale<L> {
@@ -105,6 +112,34 @@ impl<L: Lane> Scale<L> {
             && beyond <= L::MAX.widen()
             && buckets <= 1 << 32;
         (in_range && reaches < u128::from(buckets)).then_some(scale)
+    }
+}
+
+/// A map's way back: [`Scale::key`] without a division.
+///
+/// The quotient by the multiplier `m` is estimated by a multiplication with `r = ⌊(2^64 − 1) / m⌋`.
+/// Since `1/m − r/2^64 < (1 + 1/m) / 2^64`, it is at most 2 too small, and the remainder says by
+/// how much.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inverse<L: Lane> {
+    scale: Scale<L>,
+    /// `r`, or 0 where a product of the map does not fit 64 bits.
+    reciprocal: u64,
+}
+
+impl<L: Lane> Inverse<L> {
+    /// [`Scale::key`].
+    #[inline(always)]
+    pub(crate) fn key(&self, bucket: usize, digit: u64) -> L {
+        if self.reciprocal == 0 || bucket >> 32 != 0 {
+            return self.scale.key(bucket, digit);
+        }
+        let product = (bucket as u64) << 32 | digit >> 32;
+        let multiplier = self.scale.multiplier.max(1);
+        let estimate = ((u128::from(product) * u128::from(self.reciprocal)) >> 64) as u64;
+        let rest = product - estimate * multiplier;
+        let missing = [0, 1, 2].map(|times| u64::from(rest > times * multiplier)).iter().sum::<u64>();
+        L::narrow(self.scale.min.widen().wrapping_add(estimate + missing))
     }
 }
 
@@ -150,5 +185,27 @@ mod tests {
             None,
             "a query would leave the buckets"
         );
+    }
+
+    #[test]
+    fn a_way_back_without_division_is_the_same_way() {
+        let mut random = crate::sample::Random::new(8);
+        for round in 0..4000 {
+            let multiplier = match round % 4 {
+                0 => 1 + random.below(9),
+                1 => u64::from(u32::MAX) - random.below(9),
+                2 => 1 << random.below(32),
+                _ => 1 + random.below(u64::from(u32::MAX)),
+            };
+            let scale = Scale::<u32>::of_table(random.bits() as u32, 0, multiplier as u32);
+            let bucket = (random.bits() >> 33 >> random.below(31)) as usize;
+            for digit in [0, u64::MAX, random.bits(), random.bits() & !0 << 48] {
+                let expected = scale.key(bucket, digit);
+                assert_eq!(scale.inverse().key(bucket, digit), expected, "{bucket} {digit} / {multiplier}");
+            }
+        }
+        let wide = Scale::<u64>::new(7, 1 << 60, 1000);
+        let (bucket, digit) = wide.locate(123_456_789_012);
+        assert_eq!(wide.inverse().key(bucket, digit), 123_456_789_012);
     }
 }

@@ -62,6 +62,16 @@ pub(crate) trait Simd: Copy {
         let rows = at.map(|at| &table[(at as usize).min(last)]);
         [0, 1, 2, 3].map(|column| rows.map(|row| row[column]))
     }
+    /// [`Simd::gather_rows`] of 64-bit words.
+    ///
+    /// # Panics
+    /// When the table is empty.
+    #[inline(always)]
+    fn gather_wide_rows(self, table: &[[u64; 4]], at: &[u32; GATHERED]) -> [[u64; GATHERED]; 4] {
+        let last = table.len() - 1;
+        let rows = at.map(|at| &table[(at as usize).min(last)]);
+        [0, 1, 2, 3].map(|column| rows.map(|row| row[column]))
+    }
     /// Prefetches line `index`. Any index is allowed: a prefetch never faults.
     fn prefetch(self, lines: &[Line], index: usize);
 }

@@ -184,8 +184,8 @@ impl BytesIndex {
         low..end
     }
 
-    /// All strings, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+    /// All strings, in order, from both ends.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator {
         (0..self.len()).map(|rank| self.string(rank))
     }
 
@@ -230,7 +230,7 @@ impl BytesIndex {
 
     /// The index as the bytes of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
-        file::encode(&self.header(), self.core.memory.lines(), self.full.lines())
+        file::encode(&self.header(), &[self.core.memory.lines(), self.full.lines()])
     }
 
     /// Reads an index from the bytes of a file.
@@ -275,7 +275,7 @@ impl BytesIndex {
     /// The system's error.
     #[cfg(feature = "std")]
     pub fn save(&self, path: impl AsRef<std::path::Path>) -> Result<(), Error> {
-        file::save(path.as_ref(), &self.header(), self.core.memory.lines(), self.full.lines())
+        file::save(path.as_ref(), &self.header(), &[self.core.memory.lines(), self.full.lines()])
     }
 
     /// Reads the index file at `path`; see [`crate::Index::open`].

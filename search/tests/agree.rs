@@ -10,7 +10,7 @@ mod agreement;
 
 use agreement::{build, check, check_type, kernels, queries_u64};
 use lightfoot_search::sample::{Distribution, Random, DISTRIBUTIONS};
-use lightfoot_search::{reference, BytesIndex, Error, Index, Isa, Layout, Options};
+use lightfoot_search::{reference, BytesIndex, Error, Index, Isa, Key, Layout, Options};
 use proptest::prelude::*;
 
 #[test]
@@ -72,6 +72,83 @@ fn u128_keys_wide_and_narrow() {
     check_type(1 << 30, "u128 narrow", |k| u128::from(k) + (1 << 100));
     // All prefixes tie: the keys differ only in bits that the lane cannot hold.
     check_type(1 << 10, "u128 ties", |k| if k < 1 << 10 { u128::from(k) } else { u128::MAX });
+}
+
+#[test]
+fn short_keys() {
+    check_type(u64::from(u8::MAX), "u8", |k| k as u8);
+    check_type(u64::from(u8::MAX), "i8", |k| (k as u8 ^ 1 << 7) as i8);
+    check_type(u64::from(u16::MAX), "u16", |k| k as u16);
+    check_type(u64::from(u16::MAX), "i16", |k| (k as u16 ^ 1 << 15) as i16);
+}
+
+#[test]
+fn i128_keys_around_zero_and_wide() {
+    check_type(u64::MAX, "i128 narrow", |k| i128::from(k) - (1 << 63));
+    check_type(u64::MAX, "i128 wide", |k| i128::from(k ^ 1 << 63) << 64 >> 3 << 3 | i128::from(k >> 1));
+}
+
+/// The number whose place in order is the lowest 16 bits of `k`.
+fn signed_i16(k: u64) -> i16 {
+    (k as u16 ^ 1 << 15) as i16
+}
+
+#[test]
+fn tuple_keys() {
+    check_type((1 << 24) - 1, "(u8, u16)", |k| ((k >> 16) as u8, k as u16));
+    check_type(u64::from(u32::MAX), "(i16, u8, u8)", |k| (signed_i16(k >> 16), (k >> 8) as u8, k as u8));
+    check_type(u64::MAX, "(i32, f32)", |k| (((k >> 32) as u32 ^ 1 << 31) as i32, ordered_f32(k as u32)));
+    check_type(u64::MAX, "(u8, i16, u8, u32)", |k| {
+        ((k >> 56) as u8, signed_i16(k >> 40), (k >> 32) as u8, k as u32)
+    });
+    check_type(u64::MAX, "(u64, u64)", |k| (k >> 9, k << 55));
+    check_type(u64::MAX, "(f64, u8)", |k| (ordered_f64(k & !0xFF), k as u8));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Keys of codes are ordered as Rust orders them, and indexes agree with the sorted array.
+    #[test]
+    fn any_short_and_tuple_keys_are_in_rusts_order(
+        pairs in prop::collection::vec(any::<(i8, u16)>(), 0..400),
+        wide in prop::collection::vec(any::<(i64, i32)>(), 0..400),
+        four in prop::collection::vec(any::<(u8, i16, i8, u32)>(), 0..400),
+        giant in prop::collection::vec(any::<i128>(), 0..400),
+        small in prop::collection::vec(any::<i8>(), 0..400),
+        floats in prop::collection::vec(any::<(u16, u64)>(), 0..400),
+    ) {
+        ordered(pairs, Ord::cmp)?;
+        ordered(wide, Ord::cmp)?;
+        ordered(four, Ord::cmp)?;
+        ordered(giant, Ord::cmp)?;
+        ordered(small, Ord::cmp)?;
+        // Any bits are a float, NaNs among them.
+        let floats = floats.into_iter().map(|(first, bits)| (first, f64::from_bits(bits))).collect();
+        ordered(floats, |a: &(u16, f64), b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))?;
+    }
+}
+
+/// Builds from keys in any order, half of which are asked for only, and compares with the order
+/// `compare`.
+fn ordered<K: Key>(
+    keys: Vec<K>,
+    compare: impl Fn(&K, &K) -> core::cmp::Ordering,
+) -> Result<(), TestCaseError> {
+    let (held, _) = keys.split_at(keys.len() / 2);
+    let index = Index::build_unsorted(held.to_vec()).unwrap();
+    let mut sorted = held.to_vec();
+    sorted.sort_by(&compare);
+    prop_assert!(index.iter().zip(&sorted).all(|(a, b)| compare(&a, b).is_eq()));
+    let mut ranks = vec![0; keys.len()];
+    index.batch(&keys, &mut ranks);
+    for (key, &rank) in keys.iter().zip(&ranks) {
+        let below = sorted.partition_point(|other| compare(other, key).is_lt());
+        let not_above = sorted.partition_point(|other| compare(other, key).is_le());
+        prop_assert_eq!((index.lower_bound(*key), rank), (below, below), "{:?}", key);
+        prop_assert_eq!(index.upper_bound(*key), not_above, "{:?}", key);
+    }
+    Ok(())
 }
 
 #[test]

@@ -130,9 +130,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "search",
         &[
-            "agree map",
-            "index reference",
-            "key strings",
+            "agree growing intersection map",
+            "coded index reference",
+            "key strings value",
             "column",
             "plan",
             "choose race",
@@ -181,6 +181,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("blas", &["cblas fortran lapack", "routine", "arguments lib refuse"]),
+    ("search-c", &["functions", "lib status"]),
     (
         "symbol",
         &[

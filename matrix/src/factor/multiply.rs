@@ -2,7 +2,7 @@
 //!
 //! **Triangular**, in place: every product is brought to `B ← L·B` with a lower triangle (see
 //! `solve`), which halves `L`: the lower half of `B` comes first, because the upper half is its
-//! input. Triangles of [`LEAF`] rows are multiplied as squares with zeros. **Symmetric**: blocks of
+//! input. Triangles of a few rows are multiplied as squares with zeros. **Symmetric**: blocks of
 //! columns of the whole matrix are made in scratch memory and multiplied, one pass over the matrix
 //! for all columns of `B`.
 //!
@@ -18,12 +18,28 @@ use crate::buffer::Buffer;
 use crate::strided::{Strided, StridedMut};
 use crate::{Element, Error};
 
-/// Rows of a triangle that is multiplied as a square.
-const LEAF: usize = 16;
-/// Triangles of at most this many rows take [`STRIP`] columns of `B` at a time.
+/// Rows of a triangle that is multiplied as a square: two vectors of 512 bits, or more where
+/// entries are complex.
+const fn leaf<T>() -> usize {
+    if size_of::<T>() < 8 {
+        128 / size_of::<T>()
+    } else {
+        16
+    }
+}
+
+/// Triangles of at most this many rows take [`strip`] columns of `B` at a time.
 const NEAR: usize = 128;
-/// See [`NEAR`].
-const STRIP: usize = 32;
+
+/// Columns that are in the first-level cache with [`NEAR`] rows.
+const fn strip<T>() -> usize {
+    if size_of::<T>() < 8 {
+        64
+    } else {
+        32
+    }
+}
+
 /// Columns of a symmetric matrix that are made whole at once.
 const BLOCK: usize = 256;
 
@@ -61,7 +77,7 @@ impl Factor {
         };
         let (cost, unit) = (size * size / 2 * b.cols(), block_size::<T>(self.kernel));
         on_columns(self.threads, cost, unit, b.reborrow(), |part, _| {
-            let mut scratch = Buffer::<T>::scratch(LEAF * (NEAR + 2 * STRIP))?;
+            let mut scratch = Buffer::<T>::scratch(leaf::<T>() * (NEAR + 2 * strip::<T>()))?;
             multiply_lower(&self.single(), l, a.diagonal, part, &mut scratch)
         })?;
         if is_conjugated {
@@ -183,10 +199,10 @@ fn multiply_lower<T: Element>(
         product(&options.gemm, T::ONE, l.part(at..size, 0..at), upper.as_ref(), T::ONE, rest)?;
         return multiply_lower(options, l.part(0..at, 0..at), diagonal, upper.reborrow(), scratch);
     }
-    let (squares, copy) = scratch.split_at_mut(NEAR * LEAF);
+    let (squares, copy) = scratch.split_at_mut(NEAR * leaf::<T>());
     make_squares(l, diagonal, squares);
     // A strip of columns is in the first-level cache while all blocks of rows are multiplied.
-    let strip = if b.strides().0.abs() == 1 { STRIP } else { 2 * STRIP };
+    let strip = if b.strides().0.abs() == 1 { strip::<T>() } else { 2 * strip::<T>() };
     let mut others = b;
     while others.cols() > 0 {
         let at = strip.min(others.cols());
@@ -197,13 +213,13 @@ fn multiply_lower<T: Element>(
     Ok(())
 }
 
-/// Fills the triangles on the diagonal of `l` up to squares of [`LEAF`] rows, one after the other.
+/// Fills the triangles on the diagonal of `l` up to squares of [`leaf`] rows, one after the other.
 fn make_squares<T: Element>(l: Strided<'_, T>, diagonal: Diagonal, squares: &mut [T]) {
-    let size = l.rows();
-    for (first, square) in (0..size).step_by(LEAF).zip(squares.chunks_exact_mut(LEAF * LEAF)) {
-        let rows = LEAF.min(size - first);
+    let (size, leaf) = (l.rows(), leaf::<T>());
+    for (first, square) in (0..size).step_by(leaf).zip(squares.chunks_exact_mut(leaf * leaf)) {
+        let rows = leaf.min(size - first);
         for j in 0..rows {
-            let column = &mut square[j * LEAF..][..rows];
+            let column = &mut square[j * leaf..][..rows];
             column[..j].fill(T::ZERO);
             for i in j..rows {
                 let is_one = i == j && diagonal == Diagonal::Unit;
@@ -222,9 +238,9 @@ fn multiply_strip<T: Element>(
     mut b: StridedMut<'_, T>,
     copy: &mut [T],
 ) -> Result<(), Error> {
-    let (size, cols, gemm) = (b.rows(), b.cols(), &options.gemm);
-    for first in (0..size).step_by(LEAF).rev() {
-        let last = size.min(first + LEAF);
+    let (size, cols, gemm, leaf) = (b.rows(), b.cols(), &options.gemm, leaf::<T>());
+    for first in (0..size).step_by(leaf).rev() {
+        let last = size.min(first + leaf);
         let (above, rows) = b.reborrow().part(0..last, 0..cols).split_rows(first);
         let mut rows = rows;
         let mut copy = match rows.strides().1 == 1 && rows.strides().0 != 1 {
@@ -232,8 +248,8 @@ fn multiply_strip<T: Element>(
             false => StridedMut::col_major(&mut copy[..], last - first, cols)?,
         };
         block::copy(rows.as_ref(), copy.reborrow());
-        let square = &squares[first * LEAF..][..LEAF * LEAF];
-        let square = Strided::new(square, last - first, last - first, 1, LEAF as isize)?;
+        let square = &squares[first * leaf..][..leaf * leaf];
+        let square = Strided::new(square, last - first, last - first, 1, leaf as isize)?;
         product(gemm, T::ONE, square, copy.as_ref(), T::ZERO, rows.reborrow())?;
         narrow_product(gemm, T::ONE, l.part(first..last, 0..first), above.as_ref(), T::ONE, rows)?;
     }

@@ -1,5 +1,5 @@
-//! `cargo bench -p lightfoot-search -- [--kib 16,1024] [--type u32|u64] [--keys uniform] [--seconds
-//! N] [--all]`: races the index against what people use today.
+//! `cargo bench -p lightfoot-search --bench race -- [--kib 16,1024] [--type u32|u64] [--keys
+//! uniform] [--rounds N] [--all]`: races the index against what people use today.
 //!
 //! Everybody answers the same queries in interleaved rounds, alone on a core, huge pages asked for
 //! by all who can; medians are printed as a table beside the limit of one random cache line per
@@ -121,7 +121,9 @@ fn race_u32(kib: usize, arguments: &Arguments) {
     for &key in keys.iter().filter(|_| kib <= 64 << 10) {
         tree.insert(nonmax::NonMaxU32::new(key).expect("below MAX"), key);
     }
+    let learned = learned(&keys, arguments);
     let mut contestants = ours(&keys, arguments);
+    contestants.extend(pgm(&learned, &keys));
     contestants.push(Contestant::singles("ordsearch", Answers::Values, |q: u32| {
         ordered.find_gte(q).map_or(u32::MAX as usize, |&key| key as usize)
     }));
@@ -139,12 +141,47 @@ fn race_u64(kib: usize, arguments: &Arguments) {
     let keys = arguments.distribution.keys(kib * 128, max, 1);
     let queries = queries(max, &keys, arguments.distribution);
     let ordered = ordsearch::OrderedCollection::from_sorted_iter(keys.iter().copied());
+    let mut tree = brie_tree::BTree::<nonmax::NonMaxU64, u64>::new();
+    for &key in keys.iter().filter(|_| kib <= 64 << 10) {
+        tree.insert(nonmax::NonMaxU64::new(key).expect("below MAX"), key);
+    }
+    let learned = learned(&keys, arguments);
     let mut contestants = ours(&keys, arguments);
     contestants.push(Contestant::singles("ordsearch", Answers::Values, |q: u64| {
         ordered.find_gte(q).map_or(u64::MAX as usize, |&key| key as usize)
     }));
+    if kib <= 64 << 10 {
+        contestants.push(Contestant::singles("brie-tree", Answers::Values, |q: u64| {
+            let from = nonmax::NonMaxU64::new(q).expect("below MAX");
+            tree.range(from..).next().map_or(u64::MAX as usize, |(_, &key)| key as usize)
+        }));
+    }
+    contestants.extend(pgm(&learned, &keys));
     finish(kib, contestants, &keys, &queries, arguments);
 }
+
+/// The PGM index at two bounds of its error, in positions. It walks through equal keys one by one,
+/// so it takes no part where half of all keys are one.
+fn learned<K: Learnable>(keys: &[K], arguments: &Arguments) -> Vec<(usize, pgm_extra::Static<K>)> {
+    if arguments.distribution == Distribution::OneKey {
+        return Vec::new();
+    }
+    [16, 64].map(|error| (error, pgm_extra::Static::new(keys, error, 4).expect("sorted keys"))).into()
+}
+
+fn pgm<'a, K: Learnable>(
+    learned: &'a [(usize, pgm_extra::Static<K>)],
+    keys: &'a [K],
+) -> impl Iterator<Item = Contestant<'a, K>> {
+    learned.iter().map(move |(error, index)| {
+        let name = format!("PGM, error {error}");
+        Contestant::singles(name, Answers::Ranks, move |q: K| index.lower_bound(keys, &q))
+    })
+}
+
+/// A key that is its own key in the PGM index.
+trait Learnable: Chained + pgm_extra::index::Indexable<Key = Self> {}
+impl<K: Chained + pgm_extra::index::Indexable<Key = K>> Learnable for K {}
 
 /// The planned index, the layouts asked for, and the standard library.
 fn ours<'a, K: Key + Chained>(keys: &'a [K], arguments: &Arguments) -> Vec<Contestant<'a, K>> {

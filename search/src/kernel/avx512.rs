@@ -148,6 +148,49 @@ fn gather_rows(table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4]
     ]
 }
 
+/// The columns of eight rows of 64-bit words.
+///
+/// # Safety
+/// The places must be inside the table.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn eight_wide_rows(table: &[[u64; 4]], at: &[u32]) -> [__m512i; 4] {
+    // SAFETY: the caller's places are inside the table, whose rows are 32 bytes; the load needs no
+    // alignment.
+    let row = |i: usize| unsafe { _mm256_loadu_si256(table.as_ptr().add(at[i] as usize).cast()) };
+    let two = |i: usize| _mm512_inserti64x4::<1>(_mm512_castsi256_si512(row(i)), row(i + 4));
+    let (a, b, c, d) = (two(0), two(1), two(2), two(3));
+    // Within each quarter: columns 0 and 2 of two rows, and columns 1 and 3.
+    let (ab_even, ab_odd) = (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+    let (cd_even, cd_odd) = (_mm512_unpacklo_epi64(c, d), _mm512_unpackhi_epi64(c, d));
+    let first = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+    let second = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+    [
+        _mm512_permutex2var_epi64(ab_even, first, cd_even),
+        _mm512_permutex2var_epi64(ab_odd, first, cd_odd),
+        _mm512_permutex2var_epi64(ab_even, second, cd_even),
+        _mm512_permutex2var_epi64(ab_odd, second, cd_odd),
+    ]
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn gather_wide_rows(table: &[[u64; 4]], at: &[u32; GATHERED]) -> [[u64; GATHERED]; 4] {
+    // Places are taken from memory, as in `gather_rows`.
+    let at = core::hint::black_box(words(inside(table.len(), at)));
+    // SAFETY: `inside` returns places inside the table.
+    let (low, high) = unsafe { (eight_wide_rows(table, &at[..8]), eight_wide_rows(table, &at[8..])) };
+    [0, 1, 2, 3].map(|column| {
+        let mut all = [0; GATHERED];
+        // SAFETY: sixteen words are room for two vectors of eight; the stores need no alignment.
+        unsafe {
+            _mm512_storeu_si512(all.as_mut_ptr().cast(), low[column]);
+            _mm512_storeu_si512(all.as_mut_ptr().add(8).cast(), high[column]);
+        }
+        all
+    })
+}
+
 define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     #[inline(always)]
     fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
@@ -171,6 +214,12 @@ define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     fn gather_rows(self, table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4] {
         // SAFETY: the token proves the instructions.
         unsafe { gather_rows(table, at) }
+    }
+
+    #[inline(always)]
+    fn gather_wide_rows(self, table: &[[u64; 4]], at: &[u32; GATHERED]) -> [[u64; GATHERED]; 4] {
+        // SAFETY: the token proves the instructions.
+        unsafe { gather_wide_rows(table, at) }
     }
 
     #[inline(always)]

@@ -305,6 +305,7 @@ impl<L: Lane> Contents<L> for Packed<L> {
 
     fn read(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
         let (table, digits) = lines.split_at(self.table_lines);
+        let inverse = self.scale.inverse();
         let starts = &lanes::<u32>(table)[..=self.scale.buckets()];
         let mut after = starts.partition_point(|&start| start as usize <= ranks.start);
         // Buckets ascend with ranks: the walk to the next one is shorter than a search.
@@ -313,7 +314,7 @@ impl<L: Lane> Contents<L> for Packed<L> {
                 after += 1;
             }
             let digit = u64::from(lanes::<u16>(digits)[rank]) << (64 - DIGIT_BITS);
-            each(self.scale.key(after - 1, digit));
+            each(inverse.key(after - 1, digit));
         }
     }
 

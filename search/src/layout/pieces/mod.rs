@@ -146,7 +146,7 @@ impl<L: Lane> Pieces<L> {
                 cell += 1;
             }
             let [min, beyond, multiplier, first] = tables.cells[cell.saturating_sub(1)];
-            let scale = Scale::of_table(min, beyond, multiplier);
+            let inverse = Scale::of_table(min, beyond, multiplier).inverse();
             let within = bucket.saturating_sub(first.widen() as usize);
             let end = buckets.get(after).map_or(self.inner.n, first_rank).min(ranks.end);
             let line = &buckets[bucket];
@@ -156,7 +156,7 @@ impl<L: Lane> Pieces<L> {
                 lanes::<D>(&lines[buckets.len() + first_block::<D>(line)..])
             };
             let held = rank - first_rank(line)..end.saturating_sub(first_rank(line));
-            digits[held].iter().for_each(|digit| each(scale.key(within, digit.left())));
+            digits[held].iter().for_each(|digit| each(inverse.key(within, digit.left())));
             rank = end;
             after += 1;
         }

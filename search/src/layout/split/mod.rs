@@ -59,7 +59,7 @@ pub(super) const PROPERTIES: Properties = Properties {
 impl<L: Lane> Split<L> {
     /// Reads keys line by line: a search for the first line, then a walk.
     fn read_as<D: Digit>(&self, lines: &[Line], ranks: Range<usize>, each: &mut dyn FnMut(L)) {
-        let buckets = &lines[..self.scale.buckets()];
+        let (buckets, inverse) = (&lines[..self.scale.buckets()], self.scale.inverse());
         let mut rank = ranks.start;
         let mut after = buckets.partition_point(|line| first_rank(line) <= rank);
         while rank < ranks.end {
@@ -72,7 +72,7 @@ impl<L: Lane> Split<L> {
                 lanes::<D>(&lines[self.scale.buckets() + first_block::<D>(line)..])
             };
             let held = rank - first_rank(line)..end.saturating_sub(first_rank(line));
-            digits[held].iter().for_each(|digit| each(self.scale.key(bucket, digit.left())));
+            digits[held].iter().for_each(|digit| each(inverse.key(bucket, digit.left())));
             rank = end;
             after += 1;
         }
