@@ -37,5 +37,6 @@ mod settings;
 mod stdout;
 mod walk;
 mod worker;
+mod writer;
 
 pub use command::{command_help, main, Program};

@@ -120,13 +120,6 @@ impl Collected<'_, '_> {
     }
 }
 
-/// A clone is for another thread, which has printed nothing yet.
-impl Clone for Collected<'_, '_> {
-    fn clone(&self) -> Self {
-        self.results.writer()
-    }
-}
-
 impl Drop for Collected<'_, '_> {
     fn drop(&mut self) {
         // However the search of a file ended, no thread waits for its output. Errors were reported.

@@ -10,6 +10,7 @@ use super::settings::Settings;
 use super::stdout::Stdout;
 use super::walk::{self, Haystack};
 use super::worker::Worker;
+use super::writer::Writer;
 use anyhow::Result;
 use grep_printer::Stats;
 use ignore::WalkState;
@@ -44,7 +45,7 @@ fn one_thread(settings: &Settings, matching: Matching, start: Instant) -> Result
         Some(haystack) => Box::new(std::iter::once(haystack)),
         None => walked(settings)?,
     };
-    let mut worker = Worker::new(settings, matching, Stdout::new(settings))?;
+    let mut worker = Worker::new(settings, matching, Writer::Out(Stdout::new(settings)))?;
     let (mut matched, mut searched) = (false, false);
     let mut stats = settings.stats.then(Stats::new);
     for haystack in haystacks {
@@ -84,10 +85,11 @@ fn many_threads(settings: &Settings, matching: Matching, start: Instant) -> Resu
     let matched = AtomicBool::new(false);
     let searched = AtomicBool::new(false);
     let stats = Mutex::new(settings.stats.then(Stats::new));
-    let worker = Worker::new(settings, matching, results.writer())?;
+    let collected = || Writer::Collected(results.writer());
+    let worker = Worker::new(settings, matching, collected())?;
     walk::builder(settings)?.build_parallel().run(|| {
         let (matched, searched, stats) = (&matched, &searched, &stats);
-        let mut worker = worker.clone();
+        let mut worker = worker.another(settings, collected());
         Box::new(move |entry| {
             let Some(haystack) = Haystack::new(entry, settings.implicit_path) else {
                 return WalkState::Continue;

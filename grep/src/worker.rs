@@ -11,6 +11,7 @@ use super::matching::Matching;
 use super::outcome::SearchOutcome;
 use super::settings::Settings;
 use super::walk::{self, Haystack};
+use super::writer::Writer;
 use anyhow::Result;
 use grep_cli::{CommandReaderBuilder, DecompressionReader, DecompressionReaderBuilder};
 use grep_matcher::LineTerminator;
@@ -21,22 +22,21 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use termcolor::WriteColor;
 
 /// The printer for each kind of output.
-#[derive(Clone, Debug)]
-enum Printer<W> {
-    Lines(Standard<W>),
-    Summary(Summary<W>),
-    Json(JSON<W>),
+#[derive(Debug)]
+enum Printer<'r, 's> {
+    Lines(Standard<Writer<'r, 's>>),
+    Summary(Summary<Writer<'r, 's>>),
+    Json(JSON<Writer<'r, 's>>),
 }
 
 /// A searcher with its matcher and printer. Each thread has its own.
-#[derive(Clone, Debug)]
-pub(super) struct Worker<W> {
+#[derive(Debug)]
+pub(super) struct Worker<'r, 's> {
     matching: Matching,
     searcher: Searcher,
-    printer: Printer<W>,
+    printer: Printer<'r, 's>,
     pre: Option<PathBuf>,
     pre_globs: Override,
     unzip: Option<DecompressionReaderBuilder>,
@@ -50,12 +50,16 @@ pub(super) struct Worker<W> {
 /// mapped files.
 const WHOLE_BYTES: u64 = 16 << 20;
 
-impl<W: WriteColor> Worker<W> {
+impl<'r, 's> Worker<'r, 's> {
     /// A worker that prints into `writer`.
     ///
     /// # Errors
     /// When a preprocessor is not found, or a glob is malformed.
-    pub(super) fn new(settings: &Settings, matching: Matching, writer: W) -> Result<Worker<W>> {
+    pub(super) fn new(
+        settings: &Settings,
+        matching: Matching,
+        writer: Writer<'r, 's>,
+    ) -> Result<Worker<'r, 's>> {
         let pre = settings.arguments.pre.as_ref().map(|path| resolve(path)).transpose()?;
         let unzip = settings.arguments.search_zip.then(|| {
             let mut builder = DecompressionReaderBuilder::new();
@@ -76,8 +80,24 @@ impl<W: WriteColor> Worker<W> {
         })
     }
 
+    /// A worker for another thread, which prints into `writer`.
+    pub(super) fn another<'t>(&self, settings: &Settings, writer: Writer<'t, 's>) -> Worker<'t, 's> {
+        Worker {
+            matching: self.matching.clone(),
+            searcher: self.searcher.clone(),
+            printer: printer(settings, writer),
+            pre: self.pre.clone(),
+            pre_globs: self.pre_globs.clone(),
+            unzip: self.unzip.clone(),
+            binary: self.binary.clone(),
+            as_mapped: self.as_mapped,
+            direct: self.direct.clone(),
+            whole: Vec::new(),
+        }
+    }
+
     /// The writer of the results.
-    pub(super) fn writer(&mut self) -> &mut W {
+    pub(super) fn writer(&mut self) -> &mut Writer<'r, 's> {
         match &mut self.printer {
             Printer::Lines(printer) => printer.get_mut(),
             Printer::Summary(printer) => printer.get_mut(),
@@ -229,8 +249,8 @@ impl<S: grep_searcher::Sink<Error = io::Error>> Sink for S {
     }
 }
 
-fn search<W: WriteColor>(
-    printer: &mut Printer<W>,
+fn search(
+    printer: &mut Printer<'_, '_>,
     matcher: &Matching,
     path: &Path,
     mut run: impl FnMut(&mut dyn Sink) -> io::Result<()>,
@@ -294,7 +314,7 @@ fn searcher(settings: &Settings) -> Searcher {
     builder.build()
 }
 
-fn printer<W: WriteColor>(settings: &Settings, writer: W) -> Printer<W> {
+fn printer<'r, 's>(settings: &Settings, writer: Writer<'r, 's>) -> Printer<'r, 's> {
     let without = settings.output == Output::PathsWithout;
     let kind = match settings.output {
         Output::Json if !settings.arguments.quiet => return Printer::Json(json(settings, writer)),
@@ -309,11 +329,11 @@ fn printer<W: WriteColor>(settings: &Settings, writer: W) -> Printer<W> {
     Printer::Summary(summary(settings, kind, writer))
 }
 
-fn json<W: WriteColor>(settings: &Settings, writer: W) -> JSON<W> {
+fn json<'r, 's>(settings: &Settings, writer: Writer<'r, 's>) -> JSON<Writer<'r, 's>> {
     JSONBuilder::new().replacement(settings.arguments.replace.clone()).build(writer)
 }
 
-fn lines<W: WriteColor>(settings: &Settings, writer: W) -> Standard<W> {
+fn lines<'r, 's>(settings: &Settings, writer: Writer<'r, 's>) -> Standard<Writer<'r, 's>> {
     let arguments = &settings.arguments;
     let mut builder = StandardBuilder::new();
     builder
@@ -343,7 +363,11 @@ fn lines<W: WriteColor>(settings: &Settings, writer: W) -> Standard<W> {
     builder.build(writer)
 }
 
-fn summary<W: WriteColor>(settings: &Settings, kind: SummaryKind, writer: W) -> Summary<W> {
+fn summary<'r, 's>(
+    settings: &Settings,
+    kind: SummaryKind,
+    writer: Writer<'r, 's>,
+) -> Summary<Writer<'r, 's>> {
     SummaryBuilder::new()
         .color_specs(settings.colors.clone())
         .exclude_zero(!settings.arguments.include_zero)

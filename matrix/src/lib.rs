@@ -81,10 +81,10 @@
 //!
 //! # Features
 //!
-//! None is on by default. `half` adds `bf16` and `f16` to module [`mixed`]. `ndarray`,
-//! `nalgebra` and `faer` turn their views into [`Strided`] and back, in module `interop`. `race`
-//! compares with BLAS libraries that are found at run time. `peers` compares with the crates
-//! `gemm`, `faer` and `matrixmultiply` too, which take minutes to build.
+//! None is on by default. `half` adds `bf16` and `f16` to module [`mixed`]. `ndarray`, `nalgebra`
+//! and `faer` turn their views into [`Strided`] and back, in module `interop`. `race` compares with
+//! BLAS libraries that are found at run time. `peers` compares with the crates `gemm`, `faer` and
+//! `matrixmultiply` too, which take minutes to build.
 //!
 //! # What it leaves out
 //!
