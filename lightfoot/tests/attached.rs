@@ -167,7 +167,12 @@ impl Running {
         (rest, self.child.wait().unwrap().code())
     }
 
-    /// Its mappings and descriptors.
+    /// Its mappings.
+    fn maps(&self) -> String {
+        std::fs::read_to_string(format!("/proc/{}/maps", self.pid())).unwrap()
+    }
+
+    /// Its mappings and descriptors, while nothing changes them.
     fn state(&self) -> (String, Vec<String>) {
         let folder = format!("/proc/{}", self.pid());
         let fds = std::fs::read_dir(format!("{folder}/fd")).unwrap().map(|fd| {
@@ -176,7 +181,7 @@ impl Running {
         });
         let mut fds: Vec<String> = fds.collect();
         fds.sort();
-        (std::fs::read_to_string(format!("{folder}/maps")).unwrap(), fds)
+        (self.maps(), fds)
     }
 
     /// Signals that it blocks, ignores and handles, and who traces it.
@@ -203,7 +208,7 @@ impl Measuring {
         command.arg("--default-signal=INT").arg(env!("CARGO_BIN_EXE_lightfoot")).args(words);
         command.args(["--format", "json", "--pid", &program.pid(), "-o"]).arg(&report);
         let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        until(|| program.state().0.matches("memfd").count() == 6);
+        until(|| program.maps().matches("memfd").count() == 6);
         Measuring { child, report }
     }
 
