@@ -136,9 +136,11 @@ fn hot(profile: &Profile) -> Vec<Vec<usize>> {
         .collect();
     let enough = HOT_SHARE * all.iter().map(|copies| copies.weight).sum::<u64>() as f64;
     let mut order: Vec<u32> = (0..all.len() as u32).collect();
+    // Addresses decide between equals: which was translated first depends on kept translations.
     let key = |&number: &u32| {
         let Copies { weight, first } = all[number as usize];
-        (std::cmp::Reverse(weight), first)
+        let block = &profile.blocks[first];
+        (std::cmp::Reverse(weight), block.ip, block.len)
     };
     if order.len() > HOT_MAX {
         order.select_nth_unstable_by_key(HOT_MAX, key);
@@ -256,7 +258,7 @@ mod tests {
                 |&block: &usize| profile.blocks[block].executions * u64::from(profile.blocks[block].count);
             group.iter().map(of).sum::<u64>()
         };
-        groups.sort_by_key(|group| (std::cmp::Reverse(weight(group)), group[0]));
+        groups.sort_by_key(|group| (std::cmp::Reverse(weight(group)), place(group[0])));
         let enough = HOT_SHARE * groups.iter().map(weight).sum::<u64>() as f64;
         let mut sum = 0.0;
         let mut hot = Vec::new();

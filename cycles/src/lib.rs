@@ -95,8 +95,9 @@ pub fn estimate(counted: &Counted<'_>, machine: &Machine) -> Estimated {
             graph.nodes[node].blocks.iter().for_each(|&block| hot[block] = true);
         }
     }
+    let mut copies = WordMap::default();
     for block in (0..hot.len()).filter(|&block| !hot[block]) {
-        run.cold(block);
+        run.cold(block, &mut copies);
     }
     run.instruction_side();
     run.estimated
@@ -166,10 +167,10 @@ impl Run<'_> {
         let l1 = share * (iteration.base - without_loads).max(0.0);
         let base = share * iteration.base - l1;
         let times = self.counted.profile;
+        let mut copies = Copies::default();
         for &block in &graph.nodes[node].blocks {
-            let executions = times.blocks[block].executions as f64;
-            let parts =
-                Parts { base: whole(base * executions), l1: whole(l1 * executions), ..Parts::default() };
+            let [base, l1] = copies.next(times.blocks[block].executions, [base, l1]);
+            let parts = Parts { base, l1, ..Parts::default() };
             self.estimated.by_block.push((block as u32, parts));
             self.sites(block, &graph.nodes[node].steps, &roles, &exposed);
         }
@@ -208,7 +209,7 @@ impl Run<'_> {
     }
 
     /// Estimates a block that is not hot, or whose code is not known, by its counts alone.
-    fn cold(&mut self, block: usize) {
+    fn cold(&mut self, block: usize, copies: &mut WordMap<(u64, u32), Copies>) {
         let known = &self.counted.profile.blocks[block];
         if known.executions == 0 {
             return;
@@ -223,7 +224,8 @@ impl Run<'_> {
             iteration.streams.add(&stores, 1.0 / executions);
         }
         let exposed = iteration.exposed(&self.core);
-        let parts = Parts { base: whole(base * executions), ..Parts::default() };
+        let [base] = copies.entry((known.ip, known.len)).or_default().next(known.executions, [base]);
+        let parts = Parts { base, ..Parts::default() };
         self.estimated.by_block.push((block as u32, parts));
         for (site, _) in sites {
             let [loads, stores] = self.misses.events(site);
@@ -250,6 +252,23 @@ impl Run<'_> {
             let branches = whole(wrong as f64 * self.core.misprediction);
             self.estimated.by_block.push((number as u32, Parts { branches, ..Parts::default() }));
         }
+    }
+}
+
+/// The copies of a block so far. How often each one ran depends on the order in which code was
+/// translated, and their sum does not: so the cycles of a copy are what the sum rounds to with it,
+/// less what it rounds to without.
+#[derive(Default)]
+struct Copies {
+    executions: u64,
+}
+
+impl Copies {
+    /// The cycles of the next copy, for each number of cycles that an execution takes.
+    fn next<const N: usize>(&mut self, executions: u64, cycles: [f64; N]) -> [u64; N] {
+        let before = self.executions;
+        self.executions += executions;
+        cycles.map(|cycles| whole(cycles * self.executions as f64) - whole(cycles * before as f64))
     }
 }
 
