@@ -54,7 +54,7 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Places threads on so many cores.
+    /// Places threads on this number of cores, or each on its own.
     pub(crate) fn new(cores: Option<NonZeroUsize>) -> Placement {
         let (seats, living, taken, ran) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut placement = Placement { cores, seats, living, taken, round: 1, ran, migrations: 0 };

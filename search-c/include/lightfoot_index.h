@@ -51,7 +51,7 @@ const char *lfindex_instructions(void);
     typedef struct lfindex_##NAME##_iterator lfindex_##NAME##_iterator;                            \
     /* Builds from n sorted keys, which may be freed afterwards. */                                \
     lfindex_status lfindex_##NAME##_build(const KEY *keys, size_t n, lfindex_##NAME **index);      \
-    /* Sorts a copy of the keys, then builds, with so many threads. */                             \
+    /* Sorts a copy of the keys, then builds with this number of threads. */                       \
     lfindex_status lfindex_##NAME##_build_unsorted(const KEY *keys, size_t n, size_t threads,      \
                                                    lfindex_##NAME **index);                        \
     /* Reads an index file and checks it. */                                                       \

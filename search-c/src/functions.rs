@@ -143,7 +143,7 @@ macro_rules! define_functions {
             unsafe { store(index, || Ok(Index::build(array(keys, checked::<$key>(n)?))?)) }
         }
 
-        /// Sorts a copy of `n` keys, then builds, with so many threads.
+        /// Sorts a copy of `n` keys, then builds with this number of threads.
         ///
         /// # Safety
         /// As the header says: valid pointers, or null ones where a length is 0.

@@ -1,14 +1,15 @@
 //! The lookup table: the targets of indirect transfers and the entries of their fragments.
 //!
-//! Slots are written code first, tag second, so that a thread that finds a tag finds its code.
+//! Slots are written code first, tag second, so that a thread that finds a tag finds its code. The
+//! table grows once (`code::lookup` has the sizes); behind that, a target of a program with threads
+//! that finds no slot asks the host at each transfer. **Leaves out** the code of lookups.
 
 use super::link::JumpForm;
 use super::CodeCache;
 use crate::code::assembler::Assembler;
 use crate::code::lookup::{self, Hash, TableSize};
-use crate::target::layout::{context, LOOKUP_PROBES, LOOKUP_SLOTS_MAX};
+use crate::target::layout::{context, LOOKUP_PROBES};
 use crate::target::memory::HUGE_BYTES;
-use std::ops::Range;
 
 /// When the lookup table gets this target, it is moved onto huge pages, and with it the often used
 /// parts of the first thread's context.
@@ -44,7 +45,7 @@ impl CodeCache {
     pub(crate) fn publish(&mut self, pc: u64, fragment_index: usize) {
         self.published += 1;
         if self.published == HUGE_TARGETS {
-            self.request_huge_pages(0..self.table_size.slots());
+            self.request_huge_pages();
             for at in context::OFTEN_USED {
                 let at = self.layout.contexts_offset() as usize + at as usize;
                 self.huge_pages.request(&self.shared, at);
@@ -82,24 +83,25 @@ impl CodeCache {
         false
     }
 
-    /// Makes the table larger; returns whether it could. Large programs have more
-    /// targets than the first size has slots, and in a program with threads a target without a
-    /// slot would ask the host for ever. Slots that are taken stay as they are.
+    /// Makes the table larger; returns whether it could. Large programs have more targets than the
+    /// first size has slots, and in a program with threads a target without a slot asks the host at
+    /// each transfer. Slots that are taken stay as they are.
     fn grow_table(&mut self) -> bool {
         if self.hash != Hash::Extract || self.table_size == TableSize::Grown {
             return false;
         }
         self.table_size = TableSize::Grown;
         if self.published >= HUGE_TARGETS {
-            // Most targets of large programs lie in the upper half.
-            self.request_huge_pages(LOOKUP_SLOTS_MAX / 2..LOOKUP_SLOTS_MAX);
+            self.request_huge_pages();
         }
         true
     }
 
-    /// Moves slots onto huge pages, because lookups of a full table touch all of its pages.
-    fn request_huge_pages(&mut self, slots: Range<u64>) {
+    /// Moves the slots that most targets have onto huge pages, because lookups of a full table touch
+    /// all of its pages.
+    fn request_huge_pages(&mut self) {
         let base = self.layout.low_offset() as usize;
+        let slots = self.table_size.busy_slots();
         for at in (16 * slots.start as usize..16 * slots.end as usize).step_by(HUGE_BYTES) {
             self.huge_pages.request(&self.shared, base + at);
         }
@@ -111,11 +113,11 @@ impl CodeCache {
         self.layout.low_offset() as usize + 16 * slot as usize
     }
 
-    /// Removes all fragments of the map from the lookup table. A full table is cleared, which takes
-    /// less time than looking for its targets one by one.
+    /// Removes all fragments of the map from the lookup table. A full table of the first size is
+    /// cleared, which takes less time than looking for its targets one by one.
     pub(super) fn empty_table(&mut self) {
-        if self.published >= HUGE_TARGETS {
-            let slots = self.table_size.slots() as usize + LOOKUP_PROBES as usize;
+        if self.published >= HUGE_TARGETS && self.table_size == TableSize::First {
+            let slots = self.table_size.busy_slots().end as usize + LOOKUP_PROBES as usize;
             return self.shared.write(self.layout.low_offset() as usize, &vec![0u8; 16 * slots]);
         }
         let published = |fragment_index: &u32| self.fragments[*fragment_index as usize].entry.is_some();

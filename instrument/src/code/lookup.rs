@@ -9,14 +9,15 @@
 //! without it the slot is given by the low sixteen bits of the target. The table grows when a
 //! target finds no slot ([`TableSize`]): the mask in each thread's context changes. Slots that were
 //! taken stay as they are, because a thread may be reading them; their targets are entered once
-//! more when they are looked up next. Source: Bruening 2004
-//! (indirect branch lookup); the comparison is our own.
+//! more when they are looked up next. Source: Bruening 2004 (indirect branch lookup); the comparison
+//! is our own.
 
 use super::assembler::{reg, Address, Assembler};
 use super::hand_over;
 use super::state_map::slot;
 use crate::target::layout::{context, LOOKUP_PROBES, LOOKUP_SLOTS_MAX};
 use assembler::{Gpr, Memory, Scale, Size};
+use std::ops::Range;
 
 /// How generated code computes a target's slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,11 +73,11 @@ impl TableSize {
         }
     }
 
-    /// The number of slots.
-    pub(crate) fn slots(self) -> u64 {
+    /// The slots that most targets have.
+    pub(crate) fn busy_slots(self) -> Range<u64> {
         match self {
-            TableSize::First => 1 << self.bits(),
-            TableSize::Grown => LOOKUP_SLOTS_MAX,
+            TableSize::First => 0..1 << self.bits(),
+            TableSize::Grown => LOOKUP_SLOTS_MAX / 2..LOOKUP_SLOTS_MAX,
         }
     }
 
@@ -162,4 +163,30 @@ pub(crate) fn load_target(code: &mut Assembler, address: &Address) {
         return code.load_program(reg::RCX, &at);
     }
     code.load_program(reg::RCX, address);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `pext` does, bit by bit.
+    fn extracted(from: u64, mask: u64) -> u64 {
+        let bits = (0..64).filter(|bit| mask >> bit & 1 != 0);
+        bits.zip(0..).map(|(bit, to)| (from >> bit & 1) << to).sum()
+    }
+
+    #[test]
+    fn the_host_finds_the_slot_that_generated_code_finds() {
+        let targets = [0x55d3_0c41_2f37, 0x7ffe_1234_5679, 0x40_1000, 0x3_ffff_ffff, u64::MAX];
+        for size in [TableSize::First, TableSize::Grown] {
+            for target in targets {
+                let slot = Hash::Extract.slot(target, size);
+                assert_eq!(slot, extracted(target, size.mask()), "{target:#x} {size:?}");
+                assert!(slot < LOOKUP_SLOTS_MAX);
+            }
+        }
+        let slot = |target| Hash::Extract.slot(target, TableSize::Grown);
+        assert!(TableSize::Grown.busy_slots().contains(&slot(targets[0])));
+        assert!(!TableSize::Grown.busy_slots().contains(&slot(targets[2])));
+    }
 }

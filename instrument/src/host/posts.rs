@@ -56,7 +56,7 @@ impl Host<'_> {
                     }
                 }
             }
-            // Whoever has posted since the bell was cleared here has rung it again.
+            // A thread that has posted since the bell was cleared here has rung it again.
             if bell.takes_ring() {
                 let images = &self.images;
                 let has_posted = |thread: &ProgramThread| {
