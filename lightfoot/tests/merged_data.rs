@@ -3,7 +3,7 @@
 
 mod bench;
 
-use bench::{compile, json, lightfoot, Bench};
+use bench::{compile, compile_in, json, lightfoot, Bench};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -157,15 +157,7 @@ fn sites_of_a_program_that_was_built_anew_are_the_same_sites() {
     let changed = PROGRAM.replace("struct node {", &format!("{more}struct node {{ "));
     let changed = changed.replace("  long sum = 0;", "  late();\n  long sum = 0;");
     for (folder, source) in [("one", PROGRAM.to_owned()), ("two", changed)] {
-        let (sources, program) = (bench.join(folder), bench.join(folder).join("program"));
-        std::fs::create_dir_all(&sources).unwrap();
-        let file = sources.join("program.c");
-        std::fs::write(&file, source).unwrap();
-        let built =
-            std::process::Command::new("cc").args(["-g", "-O1", "-o"]).arg(&program).arg(&file).status();
-        if !built.is_ok_and(|status| status.success()) {
-            return eprintln!("not here: cc (sites of another build are not tested)");
-        }
+        let Some(program) = compile_in(&bench, folder, &["-g"], &source) else { return };
         reports.push(report(&bench, &program, &["--by", "object"], 2));
     }
     let all = merged(&[], &[&reports[0], &reports[1]]);

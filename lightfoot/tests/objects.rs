@@ -306,9 +306,11 @@ fn leaf(rounds: u64) -> u64 {
     let first = cells.as_mut_ptr().cast::<u64>();
     for round in 0..rounds {
         for cell in 0..400 {
+            // SAFETY: the array has 400 cells.
             unsafe { write_volatile(first.add(cell), round) }
         }
     }
+    // SAFETY: the array has 400 cells, and the loop above has written them.
     (0..400).map(|cell| unsafe { read_volatile(first.add(cell)) }).sum()
 }
 fn main() {

@@ -304,7 +304,20 @@ impl Bench {
 
 /// Compiles a C source of ours; `None`, and said, where there is no compiler.
 pub(crate) fn compile(bench: &Bench, name: &str, options: &[&str], source: &str) -> Option<PathBuf> {
-    let (file, program) = (bench.file("source.c", source.as_bytes(), 0o644), bench.join(name));
+    build(bench.file("source.c", source.as_bytes(), 0o644), bench.join(name), options)
+}
+
+/// Compiles a C source of ours as `program.c` of a folder of its own; `None`, and said, where there
+/// is no compiler.
+pub(crate) fn compile_in(bench: &Bench, folder: &str, options: &[&str], source: &str) -> Option<PathBuf> {
+    let folder = bench.join(folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("program.c");
+    std::fs::write(&file, source).unwrap();
+    build(file, folder.join("program"), options)
+}
+
+fn build(file: PathBuf, program: PathBuf, options: &[&str]) -> Option<PathBuf> {
     let built = Command::new("cc")
         .args(["-O1", "-w", "-pthread"])
         .args(options)
@@ -314,9 +327,11 @@ pub(crate) fn compile(bench: &Bench, name: &str, options: &[&str], source: &str)
         .output();
     match built {
         Ok(output) if output.status.success() => Some(program),
-        Ok(output) => panic!("{name} does not compile: {}", String::from_utf8_lossy(&output.stderr)),
+        Ok(output) => {
+            panic!("{} does not compile: {}", program.display(), String::from_utf8_lossy(&output.stderr))
+        }
         Err(_) => {
-            eprintln!("skipped: there is no C compiler (cc) here to compile {name}");
+            eprintln!("skipped: there is no C compiler (cc) here to compile {}", program.display());
             None
         }
     }

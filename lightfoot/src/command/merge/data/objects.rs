@@ -5,13 +5,13 @@
 //! sizes may differ: rows are then paired by the functions on the stack, in the order of lines.
 //! **Leaves out** which fields are used together: a visit has no row.
 
-use super::super::super::diff::mapping;
-use super::super::super::diff::read::{Mapped, Read};
 use super::super::rows::base;
 use super::super::text::Line;
 use super::count;
 use super::table::{csv, Adding, Column, DataRow, DataTable, Found, Matching};
 use crate::cli::Statistic;
+use crate::command::diff::mapping;
+use crate::command::diff::read::{Mapped, Read};
 use present::order::{set_of, SortRows};
 use serde_json::{json, Map, Value};
 use std::collections::{BTreeSet, HashMap};

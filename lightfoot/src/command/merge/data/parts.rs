@@ -1,12 +1,12 @@
 //! The miss curve and the processes of several reports.
 
-use super::super::super::diff::mapping;
-use super::super::super::diff::read::{Mapped, Read};
 use super::super::rows::base;
 use super::super::text::Line;
 use super::count;
 use super::table::{Column, DataTable, Found, Matching};
 use crate::cli::Statistic;
+use crate::command::diff::mapping;
+use crate::command::diff::read::{Mapped, Read};
 use crate::report::curve::size;
 use crate::report::Metric;
 use serde_json::{json, Map, Value};
