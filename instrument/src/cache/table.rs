@@ -97,8 +97,8 @@ impl CodeCache {
         true
     }
 
-    /// Moves the slots that most targets have onto huge pages, because lookups of a full table touch
-    /// all of its pages.
+    /// Moves the slots that most targets have onto huge pages: lookups of a full table touch all of
+    /// its pages.
     fn request_huge_pages(&mut self) {
         let base = self.layout.low_offset() as usize;
         let slots = self.table_size.busy_slots();
