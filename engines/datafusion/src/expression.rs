@@ -5,33 +5,16 @@
 //! such, so that DataFusion's own function answers without another attempt.
 
 use lightfoot_pattern::column::ColumnRegex;
-use lightfoot_pattern::regex::RegexBuilder;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// What the `regex` crate allows an expression to take, in bytes.
-const SIZE_LIMIT_BYTES: usize = 10 << 20;
 /// Patterns that a function keeps; a query has one for each call in it.
 const MOST_PATTERNS: usize = 256;
 /// Threads whose clones are kept; threads that ended leave theirs behind.
 const MOST_THREADS: usize = 1024;
-
-/// An expression that gives each row the answer of the `regex` crate's API of strings; `None` for a
-/// pattern that this crate leaves to DataFusion.
-pub(crate) fn compile(pattern: &str) -> Option<ColumnRegex> {
-    // `regex` refuses what may match bytes that are no UTF-8, such as `(?-u:\xff)`.
-    let parsed = regex_syntax::ParserBuilder::new().utf8(true).build().parse(pattern).ok()?;
-    let builder = RegexBuilder::new().with(|options| {
-        // Only empty matches may stand between the bytes of a character. The engine that looks out
-        // for them is slower.
-        options.utf8 = parsed.properties().minimum_len() == Some(0);
-        options.size_limit = SIZE_LIMIT_BYTES;
-    });
-    ColumnRegex::with(&builder, pattern).ok()
-}
 
 /// The pattern that DataFusion makes of a pattern and flags.
 pub(crate) fn with_flags(pattern: &str, flags: Option<&str>) -> String {
@@ -63,7 +46,8 @@ impl Cache {
             expressions.clear();
         }
         if !expressions.contains_key(pattern) {
-            let clones = compile(pattern).map(|first| Clones { first, by_thread: HashMap::new() });
+            let clones =
+                ColumnRegex::for_strings(pattern).map(|first| Clones { first, by_thread: HashMap::new() });
             expressions.insert(pattern.to_owned(), clones);
         }
         let Clones { first, by_thread } = expressions.get_mut(pattern)?.as_mut()?;

@@ -36,16 +36,12 @@ pub use sorted::SortedIndex;
 
 use chunks::{booleans, merged, parts, with_column};
 use lightfoot_pattern::column::ColumnRegex;
-use lightfoot_pattern::regex::RegexBuilder;
 use polars_arrow::array::{Array, PrimitiveArray};
 use polars_core::prelude::{
     polars_bail, polars_err, BooleanChunked, ChunkFullNull, NewChunkedArray, PolarsResult, StringChunked,
     UInt32Chunked,
 };
 use polars_ops::chunked_array::StringNameSpaceImpl;
-
-/// What the `regex` crate allows an expression to take, in bytes.
-const SIZE_LIMIT_BYTES: usize = 10 << 20;
 
 /// A regular expression for columns of strings, by `regex-syntax`: compiled once, for any number of
 /// columns and threads.
@@ -62,7 +58,7 @@ impl Pattern {
     /// # Errors
     /// The `regex` crate, which Polars searches with, refuses it as well.
     pub fn new(pattern: &str) -> PolarsResult<Pattern> {
-        let rows = compile(pattern);
+        let rows = ColumnRegex::for_strings(pattern);
         if rows.is_none() {
             // Polars says what is wrong, or takes it.
             StringChunked::full_null("".into(), 0).contains(pattern, true)?;
@@ -143,17 +139,4 @@ impl Pattern {
         let chunks: Vec<_> = chunks.collect::<PolarsResult<_>>()?;
         Ok(StringChunked::from_chunk_iter(column.name().clone(), chunks))
     }
-}
-
-/// An expression that gives each row the answer of the `regex` crate's API of strings.
-fn compile(pattern: &str) -> Option<ColumnRegex> {
-    // `regex` refuses what may match bytes that are no UTF-8, such as `(?-u:\xff)`.
-    let parsed = regex_syntax::ParserBuilder::new().utf8(true).build().parse(pattern).ok()?;
-    let builder = RegexBuilder::new().with(|options| {
-        // Only empty matches may stand between the bytes of a character. The engine that looks out
-        // for them is slower.
-        options.utf8 = parsed.properties().minimum_len() == Some(0);
-        options.size_limit = SIZE_LIMIT_BYTES;
-    });
-    ColumnRegex::with(&builder, pattern).ok()
 }

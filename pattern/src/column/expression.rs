@@ -77,6 +77,32 @@ impl ColumnRegex {
         Ok(ColumnRegex { regex, string, in_place, program, groups })
     }
 
+    /// An expression that gives each row of UTF-8 the answer of the `regex` crate's API of strings,
+    /// within that crate's limit of size; `None` for a pattern that it or this crate refuses.
+    ///
+    /// ```
+    /// use lightfoot_pattern::column::{Column, ColumnRegex};
+    /// let column = Column::new("é".as_bytes(), &[0, 2])?;
+    /// let counts = |regex: &ColumnRegex| regex.match_counts(&column);
+    /// // An empty match stands before and behind a character, and not between its bytes.
+    /// assert_eq!(ColumnRegex::for_strings("").map(|regex| counts(&regex)), Some(vec![2]));
+    /// assert_eq!(counts(&ColumnRegex::new("")?), [3]);
+    /// assert!(ColumnRegex::for_strings(r"(?-u:\xff)").is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn for_strings(pattern: &str) -> Option<ColumnRegex> {
+        const SIZE_LIMIT_BYTES: usize = 10 << 20;
+        // That crate refuses what may match bytes that are no UTF-8.
+        let parsed = regex_syntax::ParserBuilder::new().utf8(true).build().parse(pattern).ok()?;
+        let builder = RegexBuilder::new().with(|options| {
+            // Only empty matches may stand between the bytes of a character. The engine that looks
+            // out for them is slower.
+            options.utf8 = parsed.properties().minimum_len() == Some(0);
+            options.size_limit = SIZE_LIMIT_BYTES;
+        });
+        ColumnRegex::with(&builder, pattern).ok()
+    }
+
     /// The rows that match. Cost: one pass over the bytes of the rows, whatever they hold, where
     /// the expression has a program.
     pub fn scan(&self, column: &Column<'_>) -> Bitmap {
