@@ -94,13 +94,14 @@ impl Blocks {
         Some(Found { number, site: block.site, address: block.address, size_bytes: block.size_bytes })
     }
 
-    /// Whether an address lies in the block that was found under this number, which still begins
-    /// at `start` and is of `site`. One load.
+    /// Whether an address lies in a block that was found before, and that is still what it was. One
+    /// load.
     #[inline(always)]
     pub fn still_holds(&self, found: &Found, address: u64) -> bool {
         let block = self.heap.live.get(found.number);
-        let is_it = (block.address, block.site) == (found.address, found.site);
-        is_it && address.wrapping_sub(block.address) < block.size_bytes
+        let place = (block.address, block.size_bytes, block.site);
+        let is_it = place == (found.address, found.size_bytes, found.site);
+        is_it && address.wrapping_sub(found.address) < found.size_bytes
     }
 
     /// Whether no block ever lay in these bytes.
