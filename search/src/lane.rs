@@ -7,6 +7,7 @@
 
 use core::fmt::Debug;
 
+use crate::cut::Cut;
 use crate::line::{Line, Plain};
 use crate::simd::{Simd, GATHERED};
 
@@ -41,6 +42,10 @@ pub(crate) trait Lane: Plain + Ord + Debug + Send + Sync {
     fn right(self, bits: u32) -> Self;
     /// The bits that both have.
     fn and(self, other: Self) -> Self;
+    /// The cells of queries, from the entries of their roots; a root behind the last stands for the
+    /// last.
+    fn cells<S: Simd>(simd: S, roots: &[u32], cut: &Cut<Self>, queries: &[Self; GATHERED])
+        -> [u32; GATHERED];
     /// The four columns of a table's rows at the places `at`; a place behind the last row stands
     /// for the last.
     fn gather_rows<S: Simd>(simd: S, table: &[[Self; 4]], at: &[u32; GATHERED]) -> [[Self; GATHERED]; 4];
@@ -66,7 +71,7 @@ pub(crate) trait Lane: Plain + Ord + Debug + Send + Sync {
 }
 
 macro_rules! define_lane {
-    ($lane:ty, $wide:ty, $per:literal, $node:ident, $less:ident, $gather:expr) => {
+    ($lane:ty, $wide:ty, $per:literal, $node:ident, $less:ident, $cells:ident, $gather:ident) => {
         impl Lane for $lane {
             type Node = [$lane; $per];
             const BITS: u32 = <$lane>::BITS;
@@ -115,13 +120,22 @@ macro_rules! define_lane {
             }
 
             #[inline(always)]
+            fn cells<S: Simd>(
+                simd: S,
+                roots: &[u32],
+                cut: &Cut<Self>,
+                queries: &[Self; GATHERED],
+            ) -> [u32; GATHERED] {
+                simd.$cells(roots, cut, queries)
+            }
+
+            #[inline(always)]
             fn gather_rows<S: Simd>(
                 simd: S,
                 table: &[[Self; 4]],
                 at: &[u32; GATHERED],
             ) -> [[Self; GATHERED]; 4] {
-                let gather: fn(S, &[[Self; 4]], &[u32; GATHERED]) -> [[Self; GATHERED]; 4] = $gather;
-                gather(simd, table, at)
+                simd.$gather(table, at)
             }
 
             #[inline(always)]
@@ -133,8 +147,8 @@ macro_rules! define_lane {
     };
 }
 
-define_lane!(u32, u64, 16, u32s, less_u32, |simd, table, at| simd.gather_rows(table, at));
-define_lane!(u64, u128, 8, u64s, less_u64, |simd, table, at| simd.gather_wide_rows(table, at));
+define_lane!(u32, u64, 16, u32s, less_u32, cells_u32, gather_rows);
+define_lane!(u64, u128, 8, u64s, less_u64, cells_u64, gather_wide_rows);
 
 /// A key type whose order a lane keeps exactly: the six types of 32 and 64 bits.
 pub(crate) trait Exact: Copy + Sync {

@@ -5,6 +5,7 @@
 //! every layout. A [`Simd`] value is a zero-sized proof that the processor has the instructions:
 //! only a check of the processor creates one.
 
+use crate::cut::Cut;
 use crate::line::Line;
 
 /// Number of words that [`Simd::marked`] tests.
@@ -42,14 +43,24 @@ pub(crate) trait Simd: Copy {
     fn differs(self, a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
         a.iter().zip(b).rev().fold(0, |bits, (a, b)| bits << 1 | u64::from(a != b))
     }
-    /// The words of a table at the places `at`; a place behind the last word stands for the last.
+    /// The cells of queries, from the entries of their roots; a root behind the last stands for the
+    /// last.
     ///
     /// # Panics
-    /// When the table is empty.
+    /// When there are no roots.
     #[inline(always)]
-    fn gather_words(self, table: &[u32], at: &[u32; GATHERED]) -> [u32; GATHERED] {
-        let last = table.len() - 1;
-        at.map(|at| table[(at as usize).min(last)])
+    fn cells_u32(self, roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> [u32; GATHERED] {
+        let last = roots.len() - 1;
+        queries.map(|query| cut.cell(roots[cut.root(query).min(last)], query))
+    }
+    /// [`Simd::cells_u32`] of 64-bit lanes.
+    ///
+    /// # Panics
+    /// When there are no roots.
+    #[inline(always)]
+    fn cells_u64(self, roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; GATHERED] {
+        let last = roots.len() - 1;
+        queries.map(|query| cut.cell(roots[cut.root(query).min(last)], query))
     }
     /// The four columns of a table's rows at the places `at`; a place behind the last row stands
     /// for the last.

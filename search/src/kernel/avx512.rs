@@ -6,6 +6,7 @@
 
 use core::arch::x86_64::*;
 
+use crate::cut::{Cut, BELOW_BITS};
 use crate::line::Line;
 use crate::simd::{DIFFERS, GATHERED, MARKS};
 
@@ -97,10 +98,10 @@ fn differs(a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
 /// Places that are inside a table of `len` entries.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn inside(len: usize, at: &[u32; GATHERED]) -> __m512i {
+fn inside(len: usize, at: __m512i) -> __m512i {
     assert!(len > 0, "a table has entries");
     let last = i32::try_from(len - 1).unwrap_or(i32::MAX);
-    _mm512_min_epu32(load(at), _mm512_set1_epi32(last))
+    _mm512_min_epu32(at, _mm512_set1_epi32(last))
 }
 
 /// A vector as an array.
@@ -113,11 +114,53 @@ fn words(vector: __m512i) -> [u32; GATHERED] {
     words
 }
 
+/// The entries of the roots with these numbers; a number behind the last stands for the last.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn gather_words(table: &[u32], at: &[u32; GATHERED]) -> [u32; GATHERED] {
+fn entries(roots: &[u32], numbers: __m512i) -> __m512i {
+    let at = inside(roots.len(), numbers);
     // SAFETY: `inside` returns places inside the table, none of them negative as an i32.
-    words(unsafe { _mm512_i32gather_epi32::<4>(inside(table.len(), at), table.as_ptr().cast()) })
+    unsafe { _mm512_i32gather_epi32::<4>(at, roots.as_ptr().cast()) }
+}
+
+/// The low bits of a root's entry, which say how far a distance is shifted.
+const BELOW: i32 = (1 << BELOW_BITS) - 1;
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn cells_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> [u32; GATHERED] {
+    let (min, beyond) = (_mm512_set1_epi32(cut.min as i32), _mm512_set1_epi32(cut.beyond as i32));
+    let shift = _mm_cvtsi32_si128((cut.shift & 31) as i32);
+    // A query below `min` has distance 0.
+    let distance = _mm512_sub_epi32(_mm512_max_epu32(load(queries), min), min);
+    let distance = _mm512_min_epu32(distance, beyond);
+    let entries = entries(roots, _mm512_srl_epi32(distance, shift));
+    let within = _mm512_and_si512(distance, _mm512_set1_epi32(cut.within() as i32));
+    // As in the plain form, of a shift as many bits count as number a lane's bits.
+    let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW & 31));
+    let first = _mm512_srli_epi32::<BELOW_BITS>(entries);
+    words(_mm512_add_epi32(first, _mm512_srlv_epi32(within, by)))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn cells_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; GATHERED] {
+    let (min, beyond) = (_mm512_set1_epi64(cut.min as i64), _mm512_set1_epi64(cut.beyond as i64));
+    let shift = _mm_cvtsi64_si128((cut.shift & 63) as i64);
+    let within = _mm512_set1_epi64(cut.within() as i64);
+    let distances = [load::<[u64; 8]>(&queries.as_chunks().0[0]), load(&queries.as_chunks::<8>().0[1])]
+        .map(|query| _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(query, min), min), beyond));
+    // Halves of eight lanes are narrowed to words, and words widened to shifts.
+    let join = |low: __m256i, high: __m256i| _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
+    let narrow = |half: __m512i| _mm512_cvtepi64_epi32(half);
+    let numbers = distances.map(|distance| narrow(_mm512_srl_epi64(distance, shift)));
+    let entries = entries(roots, join(numbers[0], numbers[1]));
+    let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW));
+    let shifts =
+        [_mm512_castsi512_si256(by), _mm512_extracti64x4_epi64::<1>(by)].map(|by| _mm512_cvtepu32_epi64(by));
+    let below =
+        |half: usize| narrow(_mm512_srlv_epi64(_mm512_and_si512(distances[half], within), shifts[half]));
+    words(_mm512_add_epi32(_mm512_srli_epi32::<BELOW_BITS>(entries), join(below(0), below(1))))
 }
 
 #[inline]
@@ -125,7 +168,7 @@ fn gather_words(table: &[u32], at: &[u32; GATHERED]) -> [u32; GATHERED] {
 fn gather_rows(table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4] {
     // Places are taken from memory, one load each: without the box, the compiler extracts them from
     // the vector with two operations each.
-    let at = core::hint::black_box(words(inside(table.len(), at)));
+    let at = core::hint::black_box(words(inside(table.len(), load(at))));
     // SAFETY: `inside` returns places inside the table, whose rows are 16 bytes; the load needs no
     // alignment.
     let row = |i: usize| unsafe { _mm_loadu_si128(table.as_ptr().add(at[i] as usize).cast()) };
@@ -177,7 +220,7 @@ unsafe fn eight_wide_rows(table: &[[u64; 4]], at: &[u32]) -> [__m512i; 4] {
 #[target_feature(enable = "avx512f")]
 fn gather_wide_rows(table: &[[u64; 4]], at: &[u32; GATHERED]) -> [[u64; GATHERED]; 4] {
     // Places are taken from memory, as in `gather_rows`.
-    let at = core::hint::black_box(words(inside(table.len(), at)));
+    let at = core::hint::black_box(words(inside(table.len(), load(at))));
     // SAFETY: `inside` returns places inside the table.
     let (low, high) = unsafe { (eight_wide_rows(table, &at[..8]), eight_wide_rows(table, &at[8..])) };
     [0, 1, 2, 3].map(|column| {
@@ -205,9 +248,15 @@ define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     }
 
     #[inline(always)]
-    fn gather_words(self, table: &[u32], at: &[u32; GATHERED]) -> [u32; GATHERED] {
+    fn cells_u32(self, roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> [u32; GATHERED] {
         // SAFETY: the token proves the instructions.
-        unsafe { gather_words(table, at) }
+        unsafe { cells_u32(roots, cut, queries) }
+    }
+
+    #[inline(always)]
+    fn cells_u64(self, roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; GATHERED] {
+        // SAFETY: the token proves the instructions.
+        unsafe { cells_u64(roots, cut, queries) }
     }
 
     #[inline(always)]

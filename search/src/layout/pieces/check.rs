@@ -1,7 +1,8 @@
 //! Checks that tables from an untrusted file lead every query to a line, and larger queries never
 //! to an earlier one.
 
-use super::{cell, Pieces, Tables, BELOW_BITS};
+use super::{Pieces, Tables};
+use crate::cut::BELOW_BITS;
 use crate::lane::Lane;
 use crate::scale::Scale;
 
@@ -13,12 +14,13 @@ impl<L: Lane> Pieces<L> {
 
     /// Whether each root's cells follow those of the root before it.
     fn roots_follow(&self, tables: &Tables<'_, L>) -> bool {
-        let (within, beyond) = (self.within().widen(), self.beyond.widen());
+        let (within, beyond) = (self.cut.within().widen(), self.cut.beyond.widen());
         let mut next = 0;
         let follow = tables.roots.iter().enumerate().all(|(number, &root)| {
             // The longest distance that leads to this root, and its cell.
-            let low = (number as u64) << self.shift;
-            let last = u64::from(cell(root, L::narrow(beyond.min(low | within)), self.within()));
+            let low = (number as u64) << self.cut.shift;
+            let farthest = L::narrow(beyond.min(low | within));
+            let last = u64::from(self.cut.cell_at(root, farthest));
             let begins = u64::from(root >> BELOW_BITS) == next && root & ((1 << BELOW_BITS) - 1) < L::BITS;
             next = last + 1;
             begins && last < tables.cells.len() as u64

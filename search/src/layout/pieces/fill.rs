@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 
 use super::plan::{Cuts, Pieces};
-use super::{Cell, BELOW_BITS};
+use super::Cell;
+use crate::cut::BELOW_BITS;
 use crate::lane::{Exact, Lane};
 use crate::layout::method::{Contents, Placing, Refusal};
 use crate::layout::split::digit::{with_digit, Width, WIDTHS};
@@ -125,11 +126,11 @@ impl<L: Lane> Pieces<L> {
         let mut first_cell = 0u32;
         let entries = lanes_mut::<u32>(roots);
         for ((root, &logarithm), entry) in cuts.logarithms.iter().enumerate().zip(entries) {
-            let below = self.shift - logarithm;
+            let below = self.cut.shift - logarithm;
             *entry = (first_cell << BELOW_BITS) | below;
             // The last root may end in the midst of its cells.
-            let low = (root as u64) << self.shift;
-            let high = self.beyond.widen().min(low | self.within().widen());
+            let low = (root as u64) << self.cut.shift;
+            let high = self.cut.beyond.widen().min(low | self.cut.within().widen());
             first_cell += ((high - low) >> below) as u32 + 1;
         }
         lanes_mut::<L>(rest).as_chunks_mut::<4>().0[..cells.len()].copy_from_slice(cells);

@@ -57,14 +57,10 @@ const NEAR_CELLS: usize = 2048;
 /// A cell of the table: the smallest key, the reach of the map, its multiplier, and the first line.
 pub(super) type Cell<L> = [L; 4];
 
-/// Bits of a root's entry that say how far a distance is shifted to number its cells.
-pub(super) const BELOW_BITS: u32 = 6;
-
 /// The tables of an index, as slices.
 #[derive(Clone, Copy)]
 pub(super) struct Tables<'a, L> {
-    /// The number of a root's first cell, and in the low [`BELOW_BITS`] how far a distance within
-    /// the root is shifted to number its cells.
+    /// The entries of roots, which [`Cut`](crate::cut::Cut) reads.
     pub(super) roots: &'a [u32],
     pub(super) cells: &'a [Cell<L>],
 }
@@ -79,13 +75,6 @@ impl<L: Lane> Tables<'_, L> {
     }
 }
 
-/// The number of a distance's cell, from the entry of its root; `within` masks the distance within
-/// the root.
-#[inline(always)]
-pub(super) fn cell<L: Lane>(root: u32, distance: L, within: L) -> u32 {
-    (root >> BELOW_BITS) + distance.and(within).right(root & ((1 << BELOW_BITS) - 1)).widen() as u32
-}
-
 impl<L: Lane> Pieces<L> {
     /// The tables, and the lines behind them.
     #[inline(always)]
@@ -97,24 +86,10 @@ impl<L: Lane> Pieces<L> {
         (Tables { roots, cells }, lines)
     }
 
-    /// The distance of a query from the smallest key, at most one more than that of the largest.
-    #[inline(always)]
-    fn distance(&self, query: L) -> L {
-        query.minus(self.min).min(self.beyond)
-    }
-
-    /// The mask of a distance within its root.
-    #[inline(always)]
-    pub(super) fn within(&self) -> L {
-        L::narrow((1u64 << (self.shift & 63)) - 1)
-    }
-
     /// The rank of one query.
     #[inline(always)]
     fn rank_as<D: Digit, S: Simd>(&self, simd: S, tables: &Tables<'_, L>, lines: &[Line], query: L) -> usize {
-        let distance = self.distance(query);
-        let root = tables.roots[distance.right(self.shift).widen() as usize];
-        let cell = cell(root, distance, self.within()) as usize;
+        let cell = self.cut.cell(tables.roots[self.cut.root(query)], query) as usize;
         let (line, fraction) = tables.locate(cell, query);
         self.inner.rank_at(simd, lines, line, D::of(fraction))
     }
@@ -173,6 +148,7 @@ struct ThroughTables<'a, L: Lane, S> {
 }
 
 impl<L: Lane, D: Digit, S: Simd> Locate<L, D> for ThroughTables<'_, L, S> {
+    const IS_QUICK: bool = false;
     type Prepared = [[u32; GATHERED]; GROUP / GATHERED];
 
     /// The cells of a group, whose rows are prefetched where the table is large.
@@ -181,12 +157,7 @@ impl<L: Lane, D: Digit, S: Simd> Locate<L, D> for ThroughTables<'_, L, S> {
         let (simd, pieces) = (self.simd, self.pieces);
         let mut all = [[0; GATHERED]; GROUP / GATHERED];
         for (queries, cells) in queries.as_chunks::<GATHERED>().0.iter().zip(&mut all) {
-            let distances = queries.map(|query| pieces.distance(query));
-            let roots = distances.map(|distance| distance.right(pieces.shift).widen() as u32);
-            let roots = simd.gather_words(self.tables.roots, &roots);
-            for ((to, &root), &distance) in cells.iter_mut().zip(&roots).zip(&distances) {
-                *to = cell(root, distance, pieces.within());
-            }
+            *cells = L::cells(simd, self.tables.roots, &pieces.cut, queries);
             if pieces.cells > NEAR_CELLS {
                 let first = pieces.root_lines();
                 let per_line = LINE_BYTES / size_of::<Cell<L>>();
@@ -235,9 +206,9 @@ impl<L: Lane> Contents<L> for Pieces<L> {
     }
 
     fn numbers(&self) -> Numbers {
-        let packed = u64::from(self.shift) | (u64::from(self.inner.digit.bits()) << 32);
+        let packed = u64::from(self.cut.shift) | (u64::from(self.inner.digit.bits()) << 32);
         let (buckets, blocks) = (self.inner.scale.buckets() as u64, self.inner.blocks as u64);
-        [self.min.widen(), self.beyond.widen(), packed, self.cells as u64, buckets, blocks]
+        [self.cut.min.widen(), self.cut.beyond.widen(), packed, self.cells as u64, buckets, blocks]
     }
 
     fn detail(&self) -> String {

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Cell;
+use crate::cut::Cut;
 use crate::lane::{Exact, Lane};
 use crate::layout::method::{Numbers, Refusal};
 use crate::layout::split::digit::{Width, DIRECTORY, WIDTHS};
@@ -34,7 +35,7 @@ const CELLS_MAX: usize = 1 << 18;
 const REFUSED_PERCENT: usize = 40;
 
 /// The most keys, in hundredths, that may stand in crowded lines before a finer table is tried.
-const CROWDED_MAX_PERCENT: usize = 8;
+const CROWDED_MAX_PERCENT: usize = 3;
 
 /// Cells that are looked at to estimate how many keys stand in crowded lines.
 const SAMPLED_CELLS: usize = 96;
@@ -42,12 +43,9 @@ const SAMPLED_CELLS: usize = 96;
 /// n keys behind tables: `inner` has the lines, as a split layout without a map of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pieces<L: Lane> {
-    pub(super) min: L,
-    /// One more than the largest key's distance from `min` (the distance itself when there is no
-    /// room for more).
-    pub(super) beyond: L,
-    /// Bits of a distance behind those that number its root.
-    pub(super) shift: u32,
+    /// Its `beyond` is one more than the largest key's distance from `min` (the distance itself
+    /// when there is no room for more).
+    pub(super) cut: Cut<L>,
     pub(super) cells: usize,
     pub(super) inner: Split<L>,
 }
@@ -64,7 +62,7 @@ impl<L: Lane> Pieces<L> {
     /// The number of roots.
     #[inline(always)]
     pub(super) fn roots(&self) -> usize {
-        (self.beyond.widen() >> (self.shift & 63)) as usize + 1
+        (self.cut.beyond.widen() >> (self.cut.shift & 63)) as usize + 1
     }
 
     /// Lines of the roots' table.
@@ -90,7 +88,7 @@ impl<L: Lane> Pieces<L> {
         let scale = Scale::of_buckets(count(numbers[4])?);
         let inner = Split { n: count(n as u64)?, scale, digit, blocks: count(numbers[5])? };
         let fits = shift < L::BITS && beyond.widen() >> shift <= ROOTS_MAX as u64;
-        fits.then_some(Pieces { min, beyond, shift, cells: count(numbers[3])?, inner })
+        fits.then_some(Pieces { cut: Cut { min, beyond, shift }, cells: count(numbers[3])?, inner })
     }
 
     /// The plan for the sorted `keys`: a shape whose lines are not counted yet, and its cuts.
@@ -105,10 +103,11 @@ impl<L: Lane> Pieces<L> {
         }
         let (min, span) = (min.to_lane(), max.to_lane().minus(min.to_lane()));
         let beyond = if span < L::MAX { L::narrow(span.widen() + 1) } else { span };
-        let roots_bits = (keys.len() / KEYS_PER_ROOT).clamp(ROOTS_MIN, ROOTS_MAX).ilog2();
         let bits = u64::BITS - beyond.widen().leading_zeros();
+        let roots_bits = (keys.len() / KEYS_PER_ROOT).clamp(ROOTS_MIN, ROOTS_MAX).ilog2();
         let inner = Split { n: keys.len(), scale: Scale::of_buckets(0), digit: Width::Bits32, blocks: 0 };
-        let mut plan = Pieces { min, beyond, shift: bits.saturating_sub(roots_bits), cells: 0, inner };
+        let cut = Cut { min, beyond, shift: bits.saturating_sub(roots_bits) };
+        let mut plan = Pieces { cut, cells: 0, inner };
         let roots = plan.cut_roots(keys);
         let mut best: Option<(usize, Pieces<L>, Cuts)> = None;
         for per_cell in KEYS_PER_CELL {
@@ -142,7 +141,7 @@ impl<L: Lane> Pieces<L> {
                 continue;
             }
             let (middle, from, to) = (start.midpoint(end), ranks[start], ranks[end]);
-            let less = |key: &K| key.to_lane().minus(self.min).widen() >> self.shift < middle as u64;
+            let less = |key: &K| key.to_lane().minus(self.cut.min).widen() >> self.cut.shift < middle as u64;
             ranks[middle] = from + keys[from..to].partition_point(less);
             ranges.extend([start..middle, middle..end]);
         }
@@ -154,11 +153,11 @@ impl<L: Lane> Pieces<L> {
         let mut cuts = Cuts { logarithms: Vec::with_capacity(roots.len()), ranks: Vec::new() };
         for (root, ends) in roots.windows(2).enumerate() {
             let wanted = (ends[1] - ends[0]).div_ceil(per_cell).max(1);
-            let logarithm = wanted.next_power_of_two().ilog2().min(self.shift);
-            let below = self.shift - logarithm;
+            let logarithm = wanted.next_power_of_two().ilog2().min(self.cut.shift);
+            let below = self.cut.shift - logarithm;
             let first = (root as u64) << logarithm;
             // Distances end at `beyond`, which may be in the midst of the last root.
-            let cells = (self.beyond.widen() >> below).min(first + (1 << logarithm) - 1) - first + 1;
+            let cells = (self.cut.beyond.widen() >> below).min(first + (1 << logarithm) - 1) - first + 1;
             cuts.logarithms.push(logarithm);
             let mut rank = ends[0];
             for cell in 0..cells {
@@ -172,7 +171,7 @@ impl<L: Lane> Pieces<L> {
 
     /// The rank behind the last key of a cell, searched from its first key in steps that double.
     fn cell_end<K: Exact<As = L>>(&self, keys: &[K], ranks: Range<usize>, cell: u64, below: u32) -> usize {
-        let inside = |key: &K| key.to_lane().minus(self.min).widen() >> below <= cell;
+        let inside = |key: &K| key.to_lane().minus(self.cut.min).widen() >> below <= cell;
         let mut step = 32;
         while ranks.start + step < ranks.end && inside(&keys[ranks.start + step]) {
             step *= 2;

@@ -28,7 +28,7 @@
 use super::digit::{first_block, first_rank, head, Digit, DIRECTORY};
 use super::plan::Split;
 use crate::lane::Lane;
-use crate::line::Line;
+use crate::line::{Line, LINE_BYTES};
 use crate::scale::Scale;
 use crate::simd::{Simd, MARKS};
 
@@ -37,6 +37,10 @@ pub(in crate::layout) const GROUP: usize = MARKS;
 
 /// Lines read per turn of the inner loop.
 const UNROLLED: usize = 8;
+
+/// Up to this many lines no line is prefetched: out-of-order execution hides how long the
+/// second-level cache takes, and a prefetch costs a fifth of an answer's instructions.
+const NEAR_LINES: usize = (3 << 18) / LINE_BYTES;
 
 /// Where the queries of a group go.
 #[derive(Clone, Copy)]
@@ -48,6 +52,8 @@ pub(in crate::layout) struct Located<D> {
 /// A way to locate queries: a trait and not a closure, because all of it must be inlined where the
 /// instruction set is known.
 pub(in crate::layout) trait Locate<L: Lane, D: Digit> {
+    /// Whether locating takes so little that lines which are near need no prefetch.
+    const IS_QUICK: bool;
     /// What is found out about a group a turn before it is located.
     type Prepared: Copy + Default;
     /// Looks at a group a turn before it is located.
@@ -57,6 +63,7 @@ pub(in crate::layout) trait Locate<L: Lane, D: Digit> {
 }
 
 impl<L: Lane, D: Digit> Locate<L, D> for Scale<L> {
+    const IS_QUICK: bool = true;
     type Prepared = ();
 
     #[inline(always)]
@@ -98,6 +105,15 @@ impl<D: Digit> DeferredBlocks<D> {
             out[place as usize % GROUP] = first + D::less_in_block(simd, &lines[block as usize], digit);
         }
         self.count = 0;
+    }
+}
+
+/// Answers a group whose lines are near, and treats directories as lines.
+#[inline(always)]
+fn answer_near<D: Digit, S: Simd>(simd: S, lines: &[Line], now: &Located<D>, out: &mut [usize; GROUP]) {
+    for ((&bucket, &digit), out) in now.buckets.iter().zip(&now.digits).zip(out) {
+        let line = &lines[bucket as usize];
+        *out = head(line) as usize + D::less_in_line(simd, line, digit);
     }
 }
 
@@ -178,6 +194,9 @@ impl<L: Lane> Split<L> {
             // for each line that is read, so that requests are spread evenly.
             let ahead = located[turn % 4].buckets;
             match turn.checked_sub(2).and_then(|now| answers.get_mut(now)) {
+                Some(out) if W::IS_QUICK && lines.len() <= NEAR_LINES => {
+                    answer_near(simd, lines, &located[(turn + 2) % 4], out)
+                }
                 Some(out) => self.answer(simd, lines, &located[(turn + 2) % 4], &ahead, out),
                 None => ahead.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize)),
             }
