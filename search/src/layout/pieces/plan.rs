@@ -34,8 +34,16 @@ const CELLS_MAX: usize = 1 << 18;
 /// With more keys, in hundredths, in crowded lines the tree is faster.
 const REFUSED_PERCENT: usize = 40;
 
-/// The most keys, in hundredths, that may stand in crowded lines before a finer table is tried.
-const CROWDED_MAX_PERCENT: usize = 3;
+/// A table of no more cells may become four times as fine and stays in the second-level cache.
+const NEAR_CELLS: usize = 1 << 12;
+
+/// The most keys, in hundredths, that may stand in crowded lines before a finer table is tried,
+/// while that table is near: a crowded line costs a branch that nobody can predict.
+const CROWDED_NEAR_PERCENT: usize = 3;
+
+/// The most keys, in hundredths, that may stand in crowded lines before a finer table is tried
+/// which is far.
+const CROWDED_FAR_PERCENT: usize = 8;
 
 /// Cells that are looked at to estimate how many keys stand in crowded lines.
 const SAMPLED_CELLS: usize = 96;
@@ -121,7 +129,7 @@ impl<L: Lane> Pieces<L> {
             if best.as_ref().is_none_or(|(least, ..)| crowded + 2 < *least) {
                 best = Some((crowded, plan, cuts));
             }
-            if crowded <= CROWDED_MAX_PERCENT {
+            if crowded <= if plan.cells <= NEAR_CELLS { CROWDED_NEAR_PERCENT } else { CROWDED_FAR_PERCENT } {
                 break;
             }
         }
