@@ -32,7 +32,7 @@ const KEYS_PER_CELL: [usize; 4] = [2048, 512, 128, 32];
 const CELLS_MAX: usize = 1 << 18;
 
 /// With more keys, in hundredths, in crowded lines the tree is faster.
-const REFUSED_PERCENT: usize = 40;
+const REFUSED_PERCENT: usize = 25;
 
 /// A table of no more cells may become four times as fine and stays in the second-level cache.
 const NEAR_CELLS: usize = 1 << 12;

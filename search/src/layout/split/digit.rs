@@ -15,7 +15,7 @@ pub(in crate::layout) enum Width {
 
 /// Every width, with the average number of keys in a line: as many as leave few lines crowded.
 pub(in crate::layout) const WIDTHS: [(Width, usize); 4] =
-    [(Width::Bits8, 36), (Width::Bits16, 17), (Width::Bits32, 7), (Width::Bits64, 3)];
+    [(Width::Bits8, 36), (Width::Bits16, 17), (Width::Bits32, 7), (Width::Bits64, 4)];
 
 /// The top bit of a line's first rank: the line is a directory.
 pub(in crate::layout) const DIRECTORY: u32 = 1 << 31;

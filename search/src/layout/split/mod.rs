@@ -17,7 +17,7 @@
 //! line that a query reads. Keys that need more lines, or too many directories, are refused, and
 //! the planner takes the tree instead: skewed keys never make slow queries. Duplicates are stored
 //! as often as they occur. Memory: u32 keys spread evenly take 1.8 (dense) to 9.1 bytes each, u64
-//! keys of a wide range 21; no copy of the sorted array is kept, because a key can be computed from
+//! keys of a wide range 17; no copy of the sorted array is kept, because a key can be computed from
 //! its line and digit.
 //!
 //! `plan` chooses the numbers, `fill` builds, `query` finds ranks, `check` examines bytes from
