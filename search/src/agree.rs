@@ -27,3 +27,53 @@ fn agreement_notices_a_wrong_answer() {
     let wrong = std::panic::catch_unwind(|| check_index(&index, &keys, &keys, "others"));
     assert!(wrong.is_err());
 }
+
+/// Cells as instruction sets number them.
+mod cells {
+    use alloc::vec::Vec;
+
+    use crate::cut::Cut;
+    use crate::kernel::KERNELS;
+    use crate::lane::Lane;
+    use crate::sample::Random;
+    use crate::simd::{Simd, Task, Vectors, GATHERED};
+
+    /// The cells of queries as an instruction set numbers them.
+    struct Cells<'a, L>(&'a [u32], &'a Cut<L>, &'a [L; GATHERED]);
+
+    impl<L: Lane> Task for Cells<'_, L> {
+        type Output = [u32; GATHERED];
+
+        fn run<S: Simd>(self, simd: S) -> [u32; GATHERED] {
+            L::cells(simd, self.0, self.1, self.2)
+        }
+    }
+
+    /// Compares all kernels with [`Cut::cell`], for cuts and entries that may be any.
+    fn agrees<L: Lane>() {
+        let mut random = Random::new(5);
+        for round in 0..2000u32 {
+            let number = |random: &mut Random| L::narrow(random.bits() >> random.below(64));
+            let shift = random.below(u64::from(L::BITS)) as u32;
+            let cut = Cut { min: number(&mut random), beyond: number(&mut random), shift };
+            let roots: Vec<u32> = (0..1 + round % 70).map(|_| random.bits() as u32).collect();
+            let queries: [L; GATHERED] = core::array::from_fn(|i| match i {
+                0 => L::MIN,
+                1 => L::MAX,
+                2 => cut.min,
+                _ => number(&mut random),
+            });
+            let last = roots.len() - 1;
+            let expected = queries.map(|query| cut.cell(roots[cut.root(query).min(last)], query));
+            for isa in KERNELS.iter().filter(|isa| isa.is_available()) {
+                assert_eq!(isa.run(Cells(&roots, &cut, &queries)), expected, "{} {cut:?}", isa.name());
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_numbers_cells_alike() {
+        agrees::<u32>();
+        agrees::<u64>();
+    }
+}

@@ -5,10 +5,56 @@
 //! shifted to number the cells behind that. `layout::pieces` builds these tables; the cuts stand
 //! here because instruction sets do them for many queries at once.
 
-use crate::lane::Lane;
-
 /// Bits of a root's entry that say how far a distance is shifted to number its cells.
 pub(crate) const BELOW_BITS: u32 = 6;
+
+/// The arithmetic of cuts, on unsigned integers of 32 or 64 bits.
+pub(crate) trait Word: Copy + Ord {
+    /// The number as 64 bits.
+    fn widen(self) -> u64;
+    /// The number with the low bits of `wide`.
+    fn narrow(wide: u64) -> Self;
+    /// `self - other`, not below 0.
+    fn minus(self, other: Self) -> Self;
+    /// The number shifted right by `bits`, of which only as many count as number a number's bits.
+    fn right(self, bits: u32) -> Self;
+    /// The bits that both have.
+    fn and(self, other: Self) -> Self;
+}
+
+macro_rules! define_word {
+    ($word:ty) => {
+        impl Word for $word {
+            #[inline(always)]
+            fn widen(self) -> u64 {
+                self as u64
+            }
+
+            #[inline(always)]
+            fn narrow(wide: u64) -> Self {
+                wide as Self
+            }
+
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.saturating_sub(other)
+            }
+
+            #[inline(always)]
+            fn right(self, bits: u32) -> Self {
+                self >> (bits & (<$word>::BITS - 1))
+            }
+
+            #[inline(always)]
+            fn and(self, other: Self) -> Self {
+                self & other
+            }
+        }
+    };
+}
+
+define_word!(u32);
+define_word!(u64);
 
 /// The way from a query to its root, and from there to its cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +67,7 @@ pub(crate) struct Cut<L> {
     pub(crate) shift: u32,
 }
 
-impl<L: Lane> Cut<L> {
+impl<L: Word> Cut<L> {
     /// The distance of a query from the smallest key, at most `beyond`.
     #[inline(always)]
     pub(crate) fn distance(&self, query: L) -> L {
@@ -51,54 +97,5 @@ impl<L: Lane> Cut<L> {
     pub(crate) fn cell_at(&self, root: u32, distance: L) -> u32 {
         let below = distance.and(self.within()).right(root & ((1 << BELOW_BITS) - 1));
         (root >> BELOW_BITS).wrapping_add(below.widen() as u32)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use alloc::vec::Vec;
-
-    use super::*;
-    use crate::kernel::KERNELS;
-    use crate::sample::Random;
-    use crate::simd::{Simd, Task, Vectors, GATHERED};
-
-    /// The cells of queries as an instruction set numbers them.
-    struct Cells<'a, L>(&'a [u32], &'a Cut<L>, &'a [L; GATHERED]);
-
-    impl<L: Lane> Task for Cells<'_, L> {
-        type Output = [u32; GATHERED];
-
-        fn run<S: Simd>(self, simd: S) -> [u32; GATHERED] {
-            L::cells(simd, self.0, self.1, self.2)
-        }
-    }
-
-    /// Compares all kernels with [`Cut::cell`], for cuts and entries that may be any.
-    fn agrees<L: Lane>() {
-        let mut random = Random::new(5);
-        for round in 0..2000u32 {
-            let number = |random: &mut Random| L::narrow(random.bits() >> random.below(64));
-            let shift = random.below(u64::from(L::BITS)) as u32;
-            let cut = Cut { min: number(&mut random), beyond: number(&mut random), shift };
-            let roots: Vec<u32> = (0..1 + round % 70).map(|_| random.bits() as u32).collect();
-            let queries: [L; GATHERED] = core::array::from_fn(|i| match i {
-                0 => L::MIN,
-                1 => L::MAX,
-                2 => cut.min,
-                _ => number(&mut random),
-            });
-            let last = roots.len() - 1;
-            let expected = queries.map(|query| cut.cell(roots[cut.root(query).min(last)], query));
-            for isa in KERNELS.iter().filter(|isa| isa.is_available()) {
-                assert_eq!(isa.run(Cells(&roots, &cut, &queries)), expected, "{} {cut:?}", isa.name());
-            }
-        }
-    }
-
-    #[test]
-    fn every_kernel_numbers_cells_alike() {
-        agrees::<u32>();
-        agrees::<u64>();
     }
 }

@@ -7,12 +7,12 @@
 
 use core::fmt::Debug;
 
-use crate::cut::Cut;
+use crate::cut::{Cut, Word};
 use crate::line::{Line, Plain};
 use crate::simd::{Simd, GATHERED};
 
 /// The unsigned integer that is compared: `u32` or `u64`.
-pub(crate) trait Lane: Plain + Ord + Debug + Send + Sync {
+pub(crate) trait Lane: Plain + Word + Debug + Send + Sync {
     /// A line of lanes.
     type Node: 'static;
     /// Bits of a lane.
@@ -32,16 +32,6 @@ pub(crate) trait Lane: Plain + Ord + Debug + Send + Sync {
     fn window(flat: &[Self], at: usize) -> &Self::Node;
     /// The number of lanes of `node` less than `query`.
     fn less<S: Simd>(simd: S, node: &Self::Node, query: Self) -> usize;
-    /// The lane as 64 bits.
-    fn widen(self) -> u64;
-    /// The lane with the low bits of `wide`.
-    fn narrow(wide: u64) -> Self;
-    /// `self - other`, not below 0.
-    fn minus(self, other: Self) -> Self;
-    /// The lane shifted right by `bits`, of which only as many count as number a lane's bits.
-    fn right(self, bits: u32) -> Self;
-    /// The bits that both have.
-    fn and(self, other: Self) -> Self;
     /// The cells of queries, from the entries of their roots; a root behind the last stands for the
     /// last.
     fn cells<S: Simd>(simd: S, roots: &[u32], cut: &Cut<Self>, queries: &[Self; GATHERED])
@@ -92,31 +82,6 @@ macro_rules! define_lane {
             #[inline(always)]
             fn less<S: Simd>(simd: S, node: &Self::Node, query: Self) -> usize {
                 simd.$less::<0>(node, query)
-            }
-
-            #[inline(always)]
-            fn widen(self) -> u64 {
-                self as u64
-            }
-
-            #[inline(always)]
-            fn narrow(wide: u64) -> Self {
-                wide as Self
-            }
-
-            #[inline(always)]
-            fn minus(self, other: Self) -> Self {
-                self.saturating_sub(other)
-            }
-
-            #[inline(always)]
-            fn right(self, bits: u32) -> Self {
-                self >> (bits & (<$lane>::BITS - 1))
-            }
-
-            #[inline(always)]
-            fn and(self, other: Self) -> Self {
-                self & other
             }
 
             #[inline(always)]

@@ -142,7 +142,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "scale",
             "lane",
             "error memory parallel simd",
-            "format lib line paper sample",
+            "cut format lib line paper sample",
         ],
     ),
     (

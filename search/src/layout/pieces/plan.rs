@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Cell;
-use crate::cut::Cut;
+use crate::cut::{Cut, Word};
 use crate::lane::{Exact, Lane};
 use crate::layout::method::{Numbers, Refusal};
 use crate::layout::split::digit::{Width, DIRECTORY, WIDTHS};
