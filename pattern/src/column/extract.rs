@@ -2,13 +2,15 @@
 //! matches replaced.
 //!
 //! A scan says which rows match, and only these are searched for spans. Spans are found by tables,
-//! groups by an anchored search from the start of a known match, so that rows without a match cost
-//! the scan alone. Expressions whose matches begin where rows begin need no scan
-//! ([`super::anchored`]).
+//! groups by one pass behind the string with which an expression begins
+//! ([`super::behind_string`]), or else by an anchored search from the start of a known match, so
+//! that rows without a match cost the scan alone. Expressions whose matches begin where rows begin
+//! need no scan ([`super::anchored`]).
 
-use super::anchored::{AnchoredGroups, Outcome};
+use super::anchored::AnchoredGroups;
 use super::error::ColumnError;
 use super::expression::ColumnRegex;
+use super::one_pass::Outcome;
 use super::output::StringColumn;
 use super::replacement::Replacement;
 use super::rows::Column;
@@ -160,7 +162,7 @@ impl ColumnRegex {
                 let span = column.row(row).and_then(|bytes| match groups.search(bytes, &mut room) {
                     Outcome::NoMatch => None,
                     Outcome::Match(end) if group == 0 => Some(0..end),
-                    Outcome::Match(_) => AnchoredGroups::group(&room, group),
+                    Outcome::Match(_) => room.group(group),
                     Outcome::Undecided => self.group(bytes, group, &mut captures),
                 });
                 found(row, span);
@@ -168,9 +170,20 @@ impl ColumnRegex {
             return Ok(());
         }
         let matching = self.scan(column);
+        let mut by_string = self.string_groups().map(|groups| (groups, groups.room()));
         for row in 0..column.len() {
-            let bytes = matching.get(row).then(|| column.bytes(row));
-            found(row, bytes.and_then(|bytes| self.group(bytes, group, &mut captures)));
+            if !matching.get(row) {
+                found(row, None);
+                continue;
+            }
+            let bytes = column.bytes(row);
+            let first = by_string.as_mut().and_then(|(groups, room)| groups.first(bytes, room));
+            let span = match (first, &by_string) {
+                (Some(first), _) if group == 0 => Some(first),
+                (Some(_), Some((_, room))) => room.group(group),
+                _ => self.group(bytes, group, &mut captures),
+            };
+            found(row, span);
         }
         Ok(())
     }
@@ -249,7 +262,7 @@ impl ColumnRegex {
                 Outcome::Match(end) => {
                     by.append(values, |group| match group {
                         0 => Some(&bytes[..end]),
-                        _ => AnchoredGroups::group(&room, group).map(|span| &bytes[span]),
+                        _ => room.group(group).map(|span| &bytes[span]),
                     });
                     values.extend_from_slice(&bytes[end..]);
                 }

@@ -65,7 +65,8 @@ fn transpose_block(bytes: &[u8; 256]) -> [__m256i; 8] {
         _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(64 * line).cast());
     }
     // Without `array::map`, which lacks these instructions and would call a closure that has them.
-    let masks = [_mm256_set1_epi8(0xAAu8 as i8), _mm256_set1_epi8(0xCCu8 as i8), _mm256_set1_epi8(0xF0u8 as i8)];
+    let masks =
+        [_mm256_set1_epi8(0xAAu8 as i8), _mm256_set1_epi8(0xCCu8 as i8), _mm256_set1_epi8(0xF0u8 as i8)];
     let mut odd = [_mm256_setzero_si256(); 4];
     let mut even = odd;
     for at in 0..4 {
