@@ -8,6 +8,7 @@
 //! need no scan ([`super::anchored`]).
 
 use super::anchored::AnchoredGroups;
+use super::behind_string::Found;
 use super::error::ColumnError;
 use super::expression::ColumnRegex;
 use super::one_pass::Outcome;
@@ -169,21 +170,21 @@ impl ColumnRegex {
             }
             return Ok(());
         }
-        let matching = self.scan(column);
-        let mut by_string = self.string_groups().map(|groups| (groups, groups.room()));
-        for row in 0..column.len() {
-            if !matching.get(row) {
-                found(row, None);
-                continue;
-            }
-            let bytes = column.bytes(row);
-            let first = by_string.as_mut().and_then(|(groups, room)| groups.first(bytes, room));
-            let span = match (first, &by_string) {
-                (Some(first), _) if group == 0 => Some(first),
-                (Some(_), Some((_, room))) => room.group(group),
-                _ => self.group(bytes, group, &mut captures),
-            };
-            found(row, span);
+        let is_valid = |row: usize| column.valid.as_ref().is_none_or(|valid| valid.get(row));
+        let mut done = 0;
+        if let Some(groups) = self.string_groups() {
+            let mut general = |bytes: &[u8]| self.group(bytes, group, &mut captures);
+            let mut take = |row, span: Option<Range<usize>>| found(row, span.filter(|_| is_valid(row)));
+            let mut found = Found { group, general: &mut general, take: &mut take };
+            done = groups.search(column, &mut found);
+        }
+        if done == column.len() {
+            return Ok(());
+        }
+        let matching = self.scan(&column.rows_behind(done));
+        for row in done..column.len() {
+            let bytes = (matching.get(row - done) && is_valid(row)).then(|| column.bytes(row));
+            found(row, bytes.and_then(|bytes| self.group(bytes, group, &mut captures)));
         }
         Ok(())
     }
