@@ -40,7 +40,7 @@ pub(super) struct Skipper {
 /// What every match contains.
 #[derive(Debug)]
 enum Needed {
-    String(Finder),
+    String(Box<Finder>),
     /// A byte that is not ASCII.
     OtherByte,
 }
@@ -63,7 +63,7 @@ impl Skipper {
             _ => true,
         });
         let needed = match string {
-            Some(string) => Needed::String(Finder::new(string)),
+            Some(string) => Needed::String(Box::new(Finder::new(string))),
             None if needs_other_byte(hir) => Needed::OtherByte,
             None => return None,
         };
@@ -220,7 +220,7 @@ mod tests {
             text.extend_from_slice(b"the end@");
             let skipper = skipper("[a-z]+@").unwrap();
             let mut past = 0;
-            for place in stretches(&skipper, &text).into_iter().chain([text.len()..text.len()]) {
+            for place in stretches(&skipper, &text).into_iter().chain(std::iter::once(text.len()..text.len())) {
                 prop_assert!(past <= place.start && place.start <= place.end);
                 prop_assert!(!text[past..place.start].contains(&b'@'));
                 for edge in [place.start, place.end] {
