@@ -1,11 +1,11 @@
 //! Queries over generated web and log columns, with and without these functions, in one process.
 //!
 //! `cargo run --release --manifest-path engines/Cargo.toml -p lightfoot-datafusion --example race`
-//! `[-- ROWS ROUNDS PARTITIONS TYPE PART]`: for each query with PART in its name the medians of both
-//! sides and their ratio, rounds of both interleaved. Queries are ClickBench's over URL, title and
-//! referer (by its numbers), and searches in lines of a log. Columns hold what ClickBench's do, in
-//! lengths and in how often the searched words stand there; they are made up from the number of the
-//! row.
+//! `[-- ROWS ROUNDS PARTITIONS TYPE PART]`: for each query with PART in its name the medians of
+//! both sides and their ratio, rounds of both interleaved. Queries are ClickBench's over URL,
+//! title and referer (by its numbers), and searches in lines of a log. Columns hold what
+//! ClickBench's do, in lengths and in how often the searched words stand there; they are made up
+//! from the number of the row.
 
 use arrow::array::{ArrayRef, Int64Array, LargeStringArray, RecordBatch, StringArray, StringViewArray};
 use arrow::datatypes::{DataType, Schema};

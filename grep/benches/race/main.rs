@@ -11,8 +11,9 @@
 //! which is the default of the table.
 //!
 //! A program that counts other lines than this search takes no part in that cell; the dialects of
-//! GNU grep are tried in turn. A program that takes longer than `--most-seconds` is ended: its cell
-//! and its means then hold what that time is, at least, and the cell has a `>`. **Leaves out** output of lines, which `lightfoot study regex` and the command's tests cover.
+//! GNU grep are tried in turn. A program that takes longer than `--most-seconds` is ended: its
+//! cell and its means then hold what that time is, at least, and the cell has a `>`. **Leaves
+//! out** output of lines, which `lightfoot study regex` and the command's tests cover.
 
 #[path = "../../../pattern/benches/composed/mod.rs"]
 mod composed;

@@ -1,8 +1,8 @@
 //! Groups of expressions that begin with a string, in one pass behind it.
 //!
-//! `took ([0-9]+) ms` matches where `took ` stands or nowhere. A search for that string leads to the
-//! places where matches may begin, and a one-pass automaton goes on from each. The first place of a
-//! row that it takes is the match, because matches that begin earlier are preferred; which of
+//! `took ([0-9]+) ms` matches where `took ` stands or nowhere. A search for that string leads to
+//! the places where matches may begin, and a one-pass automaton goes on from each. The first place
+//! of a row that it takes is the match, because matches that begin earlier are preferred; which of
 //! several matches from there is preferred, it knows itself. A general engine goes through the row
 //! once for the match's end, once back for its start, and again for its groups.
 //!

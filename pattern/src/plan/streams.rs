@@ -236,8 +236,8 @@ impl Streams {
         self.ascii.as_ref().is_some_and(|twin| !expression::has_rare_string(&twin.hir)) && is_ascii(sample)
     }
 
-    /// Hands the marks of the text to `visit`, part by part; parts in which no line can match may be
-    /// left out.
+    /// Hands the marks of the text to `visit`, part by part; parts in which no line can match may
+    /// be left out.
     pub(super) fn search(
         &self,
         text: &[u8],

@@ -4,6 +4,7 @@
 use super::*;
 use proptest::prelude::*;
 use regex_automata::meta;
+use std::ops::Range;
 
 fn list(words: &[String], case: &str) -> List {
     let escaped: Vec<String> = words.iter().map(|word| regex_syntax::escape(word)).collect();
@@ -48,8 +49,8 @@ fn every_kernel_marks_what_the_slow_twin_marks() {
     }
 }
 
-/// What the kernel without filters marks: windows that pass the bitmaps, and the nibbles if there are
-/// any.
+/// What the kernel without filters marks: windows that pass the bitmaps, and the nibbles if there
+/// are any.
 fn marked_without_filters(tables: &Tables, text: &[u8], place: Range<usize>) -> Vec<u16> {
     let passes = |&at: &usize| {
         let window = tables.folded(tables::window_at(text, at));
