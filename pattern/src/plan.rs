@@ -18,13 +18,14 @@
 //! | anything else | `automaton` | a lazy automaton needs no more than a look at each byte |
 //! | asked for by name | `cuda` | a graphics card; what it fails at, the processor does |
 //!
-//! **What the text decides.** The plan is made before any text is known, so three decisions are
+//! **What the text decides.** The plan is made before any text is known, so five decisions are
 //! made for each text:
 //!
 //! ```text
 //! shorter than STREAM_BYTES ────────────────────────────▶ automaton, line after line
 //! lines of ASCII, where the pattern has other characters ▶ the program of its ASCII twin
 //! the string of `literal`, `required` is dense from here ▶ streams for the rest of the text
+//! no line of a stretch has a string that matches have ───▶ the stretch is skipped
 //! enough lines to confirm ──────────────────────────────▶ a program, compiled when first needed
 //! ```
 //!
@@ -37,6 +38,7 @@
 
 mod by_automaton;
 pub(crate) mod expression;
+mod skip;
 mod streams;
 
 use crate::kernel::cuda::{Cuda, CudaError, GpuProgram, HostText, Reach};

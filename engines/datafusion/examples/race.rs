@@ -1,10 +1,11 @@
 //! Queries over generated web and log columns, with and without these functions, in one process.
 //!
 //! `cargo run --release --manifest-path engines/Cargo.toml -p lightfoot-datafusion --example race`
-//! `[-- ROWS ROUNDS PARTITIONS TYPE]`: for each query the medians of both sides and their ratio,
-//! rounds of both interleaved. Queries are ClickBench's over URL, title and referer (by its
-//! numbers), and searches in lines of a log. Columns hold what ClickBench's do, in lengths and in
-//! how often the searched words stand there; they are made up from the number of the row.
+//! `[-- ROWS ROUNDS PARTITIONS TYPE PART]`: for each query with PART in its name the medians of
+//! both sides and their ratio, rounds of both interleaved. Queries are ClickBench's over URL,
+//! title and referer (by its numbers), and searches in lines of a log. Columns hold what
+//! ClickBench's do, in lengths and in how often the searched words stand there; they are made up
+//! from the number of the row.
 
 use arrow::array::{ArrayRef, Int64Array, LargeStringArray, RecordBatch, StringArray, StringViewArray};
 use arrow::datatypes::{DataType, Schema};
@@ -244,8 +245,10 @@ async fn race(rows: usize, rounds: usize, partitions: usize, data_type: &DataTyp
     lightfoot_datafusion::register(&ours);
     println!("{rows} rows, {data_type}, {partitions} partition(s), medians of {rounds} rounds");
     println!("| query | DataFusion, ms | lightfoot, ms | ratio |\n|---|---:|---:|---:|");
+    let part = std::env::args().nth(5).unwrap_or_default();
+    let chosen: Vec<_> = QUERIES.into_iter().filter(|(name, _)| name.contains(&part)).collect();
     let mut product = 1.0;
-    for (name, sql) in QUERIES {
+    for &(name, sql) in &chosen {
         // The first round warms both.
         let (expected, found) = (run(&theirs, sql).await?.1, run(&ours, sql).await?.1);
         assert_eq!(expected, found, "{sql}");
@@ -258,7 +261,7 @@ async fn race(rows: usize, rounds: usize, partitions: usize, data_type: &DataTyp
         product *= their / our;
         println!("| {name} | {:.1} | {:.1} | {:.2} |", 1e3 * their, 1e3 * our, their / our);
     }
-    println!("geometric mean {:.2}\n", f64::powf(product, 1.0 / QUERIES.len() as f64));
+    println!("geometric mean {:.2}\n", f64::powf(product, 1.0 / chosen.len() as f64));
     Ok(())
 }
 

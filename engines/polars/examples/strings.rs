@@ -1,7 +1,8 @@
 //! Patterns over a log and a column of addresses, by Polars and by this crate, in one process.
 //!
 //! `cargo run --release --manifest-path engines/Cargo.toml -p lightfoot-polars --example strings`
-//! `[-- ROWS ROUNDS]`: medians of interleaved rounds and their ratio.
+//! `[-- ROWS ROUNDS PART]`: medians of interleaved rounds and their ratio, of searches with PART in
+//! their names.
 
 use lightfoot_polars::{Occurrences, Pattern};
 use polars_core::prelude::*;
@@ -52,6 +53,9 @@ fn median(times: &mut [f64]) -> f64 {
 }
 
 fn race(name: &str, rounds: usize, theirs: &dyn Fn() -> Series, ours: &dyn Fn() -> Series) {
+    if std::env::args().nth(3).is_some_and(|part| !name.contains(&part)) {
+        return;
+    }
     assert!(ours().equals_missing(&theirs()), "{name}");
     let timed = |run: &dyn Fn() -> Series| {
         let started = Instant::now();

@@ -87,23 +87,23 @@ fn merged_within(
     if last > first {
         buffers.push(values.sliced(first..last));
     }
-    chunk_of(views, Buffer::from(buffers), chunk.validity().cloned())
-}
-
-/// A chunk of views. Polars checks that they lie within buffers and are UTF-8.
-fn chunk_of(
-    mut views: Vec<View>,
-    buffers: Buffer<Buffer<u8>>,
-    validity: Option<Bitmap>,
-) -> PolarsResult<Utf8ViewArray> {
     // What a null row holds is nobody's business, and need not be checked.
-    if let Some(validity) = validity.as_ref().filter(|validity| validity.unset_bits() > 0) {
+    if let Some(validity) = chunk.validity().filter(|validity| validity.unset_bits() > 0) {
         for (view, is_valid) in views.iter_mut().zip(validity.iter()) {
             if !is_valid {
                 *view = View::default();
             }
         }
     }
+    chunk_of(views, Buffer::from(buffers), chunk.validity().cloned())
+}
+
+/// A chunk of views. Polars checks that they lie within buffers and are UTF-8.
+fn chunk_of(
+    views: Vec<View>,
+    buffers: Buffer<Buffer<u8>>,
+    validity: Option<Bitmap>,
+) -> PolarsResult<Utf8ViewArray> {
     BinaryViewArray::try_new(ArrowDataType::BinaryView, views.into(), buffers, validity)?.to_utf8view()
 }
 

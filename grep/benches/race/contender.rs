@@ -1,7 +1,9 @@
 //! A program that counts lines: how it is started, and what it counted.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// How a program reads the pattern.
@@ -13,6 +15,20 @@ pub(crate) enum Dialect {
     Extended,
     /// Perl's.
     Perl,
+}
+
+/// Whether a program ends within the time that it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speed {
+    Fast,
+    Slow,
+}
+
+/// What a program said.
+pub(crate) struct Counted {
+    /// The number of lines; `None` if it was ended because it took too long.
+    pub(crate) lines: Option<String>,
+    pub(crate) time: Duration,
 }
 
 /// A program in the race.
@@ -66,20 +82,37 @@ impl Contender {
     }
 
     /// What it prints for the matching lines of a file, and the time from start to end.
-    pub(crate) fn count(&self, dialect: Dialect, pattern: &str, text: &Path) -> (String, Duration) {
+    pub(crate) fn count(&self, dialect: Dialect, pattern: &str, text: &Path, most: Duration) -> Counted {
         let mut command = self.command(dialect, pattern);
-        command.arg(text);
+        command.arg(text).stdout(Stdio::piped());
         let start = Instant::now();
-        let said = command.output().expect("a contender starts");
+        let (said, status) = finished(command.spawn().expect("a contender starts"), most);
         let time = start.elapsed();
-        let lines = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-        // ripgrep prints nothing for no line.
-        (if lines.is_empty() && said.status.code() == Some(1) { "0".to_owned() } else { lines }, time)
+        let lines = match said.trim() {
+            // ripgrep prints nothing for no line.
+            "" if status.code() == Some(1) => "0".to_owned(),
+            lines => lines.to_owned(),
+        };
+        Counted { lines: status.code().map(|_| lines), time }
     }
 
-    /// The first dialect in which it counts `lines`.
-    pub(crate) fn dialect_for(&self, pattern: &str, text: &Path, lines: &str) -> Option<Dialect> {
-        self.dialects.iter().copied().find(|&dialect| self.count(dialect, pattern, text).0 == lines)
+    /// The first dialect in which it counts `lines`; else the first one in which it takes too long.
+    pub(crate) fn dialect_for(
+        &self,
+        pattern: &str,
+        text: &Path,
+        lines: &str,
+        most: Duration,
+    ) -> Option<(Dialect, Speed)> {
+        let mut slow = None;
+        for &dialect in self.dialects {
+            match self.count(dialect, pattern, text, most).lines {
+                Some(found) if found == lines => return Some((dialect, Speed::Fast)),
+                Some(_) => {}
+                None => slow = slow.or(Some((dialect, Speed::Slow))),
+            }
+        }
+        slow
     }
 
     /// The time that it takes for all files of a folder.
@@ -94,4 +127,23 @@ impl Contender {
         assert!(said.status.code().is_some_and(|code| code < 2), "{} on a folder", self.name);
         start.elapsed()
     }
+}
+
+/// Waits until a program ends, or ends it: what it printed, and how it ended.
+fn finished(mut child: Child, most: Duration) -> (String, ExitStatus) {
+    let mut output = child.stdout.take().expect("its output is a pipe");
+    let (tell, told) = mpsc::channel();
+    // The watcher has the child, so that nobody else's process can be ended.
+    let watcher = std::thread::spawn(move || {
+        if told.recv_timeout(most).is_err() {
+            // It may have ended just now.
+            let _ = child.kill();
+        }
+        child.wait().expect("a contender ends")
+    });
+    let mut said = Vec::new();
+    output.read_to_end(&mut said).expect("a contender's output");
+    // The watcher may be done already.
+    let _ = tell.send(());
+    (String::from_utf8_lossy(&said).into_owned(), watcher.join().expect("the watcher ends"))
 }

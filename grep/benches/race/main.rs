@@ -2,8 +2,8 @@
 //! kinds of text.
 //!
 //! `cargo bench -p lightfoot-grep --bench race -- [--pattern PART] [--text KIND] [--megabytes N]
-//! [--write-bytes N] [--rounds N] [--own WORDS] [--peer NAME=PROGRAM]... [--small] [--tree FOLDER]
-//! [--threads]`. Texts are written in pieces of 64 KiB, as programs write. Without `--peer` the
+//! [--write-bytes N] [--rounds N] [--own WORDS] [--peer NAME=PROGRAM]... [--most-seconds N]
+//! [--small] [--tree FOLDER] [--threads]`. Texts are written in pieces of 64 KiB, as programs write. Without `--peer` the
 //! programs `rg`, `ugrep` and `grep` of the search path take part. Every cell is `-c` of one
 //! pattern on one text: all programs in turn, `--rounds` times, medians of wall time. `--small`
 //! races starts on a file of 1 KB, `--tree` counts in all files of a folder, and `--threads`
@@ -11,7 +11,8 @@
 //! which is the default of the table.
 //!
 //! A program that counts other lines than this search takes no part in that cell; the dialects of
-//! GNU grep are tried in turn. A program that takes more than [`MOST_SECONDS`] runs once. **Leaves
+//! GNU grep are tried in turn. A program that takes longer than `--most-seconds` is ended: its
+//! cell and its means then hold what that time is, at least, and the cell has a `>`. **Leaves
 //! out** output of lines, which `lightfoot study regex` and the command's tests cover.
 
 #[path = "../../../pattern/benches/composed/mod.rs"]
@@ -19,13 +20,10 @@ mod composed;
 mod contender;
 
 use composed::{compose, frozen, Entry};
-use contender::{Contender, Dialect};
+use contender::{Contender, Dialect, Speed};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// A run that takes longer is not repeated.
-const MOST_SECONDS: f64 = 1.5;
 
 /// Starts of each program in a race on a small file.
 const STARTS: usize = 300;
@@ -41,6 +39,7 @@ struct Arguments {
     rounds: usize,
     own: Vec<String>,
     peers: Vec<(String, PathBuf)>,
+    most: Duration,
     race: Race,
 }
 
@@ -61,6 +60,7 @@ fn arguments() -> Arguments {
         rounds: 3,
         own: vec!["-j1".to_owned()],
         peers: Vec::new(),
+        most: Duration::from_secs(10),
         race: Race::Table,
     };
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
@@ -77,6 +77,10 @@ fn arguments() -> Arguments {
                 let peer = value();
                 let (name, path) = peer.split_once('=').expect("--peer needs NAME=PROGRAM");
                 found.peers.push((name.to_owned(), PathBuf::from(path)));
+            }
+            "--most-seconds" => {
+                let seconds = value().parse().expect("--most-seconds needs a number");
+                found.most = Duration::from_secs_f64(seconds);
             }
             "--small" => found.race = Race::Small,
             "--tree" => found.race = Race::Tree(PathBuf::from(value())),
@@ -142,18 +146,17 @@ fn table(arguments: &Arguments, own: &Contender, peers: &[Contender], folder: &P
     for kind in TEXTS.iter().filter(|kind| arguments.text.as_deref().is_none_or(|text| text == **kind)) {
         let text = written(arguments, kind, folder);
         for entry in chosen(arguments) {
-            let (lines, times) = race(arguments.rounds, own, peers, &entry.pattern, &text);
-            let ours = milliseconds(times[0].expect("this search counts"));
+            let (lines, times) = race(arguments, arguments.rounds, own, peers, &entry.pattern, &text);
+            let ours = times[0].expect("this search counts").milliseconds();
             let ratios: Vec<Option<f64>> =
-                times[1..].iter().map(|time| time.map(|time| milliseconds(time) / ours)).collect();
+                times[1..].iter().map(|time| time.map(|time| time.milliseconds() / ours)).collect();
             // The kind of text that the pattern was chosen for has a star.
             let meant = if entry.text == *kind { '*' } else { ' ' };
             print!("{:<34} {kind:>7}{meant}{lines:>9} {ours:>8.1}", entry.name);
-            for ratio in &ratios {
-                match ratio {
-                    Some(ratio) => print!(" {ratio:>8.2}"),
-                    None => print!(" {:>8}", "-"),
-                }
+            for (ratio, time) in ratios.iter().zip(&times[1..]) {
+                let is_slow = time.is_some_and(|time| time.speed == Speed::Slow);
+                let mark = if is_slow { ">" } else { "" };
+                print!(" {:>8}", ratio.map_or("-".to_owned(), |ratio| format!("{mark}{ratio:.2}")));
             }
             let fastest = ratios.iter().flatten().copied().fold(f64::INFINITY, f64::min);
             println!(" {fastest:>8.2}{}", if fastest < 1.0 { " <" } else { "" });
@@ -177,28 +180,48 @@ fn table(arguments: &Arguments, own: &Contender, peers: &[Contender], folder: &P
     }
 }
 
-/// Medians of all programs on one file, this search first, and the number of lines.
+/// The number of lines, and medians of all programs on one file, this search first.
 fn race(
+    arguments: &Arguments,
     rounds: usize,
     own: &Contender,
     peers: &[Contender],
     pattern: &str,
     text: &Path,
-) -> (String, Vec<Option<Duration>>) {
-    let (lines, _) = own.count(Dialect::Usual, pattern, text);
-    let dialects: Vec<Option<Dialect>> =
-        peers.iter().map(|peer| peer.dialect_for(pattern, text, &lines)).collect();
+) -> (String, Vec<Option<Time>>) {
+    let most = arguments.most;
+    let lines = own.count(Dialect::Usual, pattern, text, Duration::MAX).lines.expect("this search counts");
+    let dialects: Vec<Option<(Dialect, Speed)>> =
+        peers.iter().map(|peer| peer.dialect_for(pattern, text, &lines, most)).collect();
     let mut times: Vec<Vec<Duration>> = vec![Vec::new(); peers.len() + 1];
     for _ in 0..rounds {
-        times[0].push(own.count(Dialect::Usual, pattern, text).1);
+        times[0].push(own.count(Dialect::Usual, pattern, text, Duration::MAX).time);
         for ((peer, dialect), times) in peers.iter().zip(&dialects).zip(&mut times[1..]) {
-            let is_slow = times.first().is_some_and(|time| time.as_secs_f64() > MOST_SECONDS);
-            if let Some(dialect) = dialect.filter(|_| !is_slow) {
-                times.push(peer.count(dialect, pattern, text).1);
+            match dialect {
+                Some((dialect, Speed::Fast)) => times.push(peer.count(*dialect, pattern, text, most).time),
+                Some((_, Speed::Slow)) => times.push(most),
+                None => {}
             }
         }
     }
-    (lines, times.into_iter().map(median).collect())
+    let speeds =
+        [Speed::Fast].into_iter().chain(dialects.iter().map(|one| one.map_or(Speed::Fast, |one| one.1)));
+    let times = times.into_iter().zip(speeds);
+    let medians = times.map(|(times, speed)| median(times).map(|median| Time { median, speed }));
+    (lines, medians.collect())
+}
+
+/// The median of a program's times; of a slow one, the time after which it was ended.
+#[derive(Clone, Copy)]
+struct Time {
+    median: Duration,
+    speed: Speed,
+}
+
+impl Time {
+    fn milliseconds(self) -> f64 {
+        milliseconds(self.median)
+    }
 }
 
 fn median(mut times: Vec<Duration>) -> Option<Duration> {
@@ -211,11 +234,11 @@ fn small(arguments: &Arguments, own: &Contender, peers: &[Contender], folder: &P
     let text = folder.join("small");
     std::fs::write(&text, compose("english", 1 << 10)).expect("the text is written");
     for (name, pattern) in [("literal", "mountain"), ("class", "[a-z]+ing"), ("Unicode", r"\w+ing\b")] {
-        let (_, times) = race(STARTS.max(arguments.rounds), own, peers, pattern, &text);
-        print!("{name:<10} {:>7.2} ms", milliseconds(times[0].expect("this search counts")));
+        let (_, times) = race(arguments, STARTS.max(arguments.rounds), own, peers, pattern, &text);
+        print!("{name:<10} {:>7.2} ms", times[0].expect("this search counts").milliseconds());
         for (peer, time) in peers.iter().zip(&times[1..]) {
             match time {
-                Some(time) => print!("  {} {:.2} ms", peer.name, milliseconds(*time)),
+                Some(time) => print!("  {} {:.2} ms", peer.name, time.milliseconds()),
                 None => print!("  {} -", peer.name),
             }
         }
@@ -255,8 +278,11 @@ fn threads(arguments: &Arguments, folder: &Path) {
         let text = written(arguments, kind, folder);
         let mut ratios = Vec::new();
         for entry in chosen(arguments) {
-            let (_, times) = race(arguments.rounds, &one, std::slice::from_ref(&two), &entry.pattern, &text);
-            let [one, two] = [times[0], times[1]].map(|time| milliseconds(time.expect("this search counts")));
+            let rounds = arguments.rounds;
+            let two = std::slice::from_ref(&two);
+            let (_, times) = race(arguments, rounds, &one, two, &entry.pattern, &text);
+            let [one, two] =
+                [times[0], times[1]].map(|time| time.expect("this search counts").milliseconds());
             println!("{:<34} {kind:>7} {one:>8.1} {two:>8.1} {:>6.2}", entry.name, one / two);
             ratios.push(one / two);
         }

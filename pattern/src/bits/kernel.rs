@@ -242,8 +242,12 @@ mod x86 {
     fn take_by_signs(bytes: &mut [u8], masks: &mut [u64]) -> u32 {
         equal_by_signs(bytes, 0, masks);
         bytes.fill(0);
-        masks.iter_mut().for_each(|mask| *mask = !*mask);
-        masks.iter().map(|mask| mask.count_ones()).sum()
+        let mut count = 0;
+        for mask in masks {
+            *mask = !*mask;
+            count += mask.count_ones();
+        }
+        count
     }
 
     #[target_feature(enable = "bmi2,popcnt")]
@@ -252,8 +256,14 @@ mod x86 {
         let (quads, rest) = bits.as_chunks::<4>();
         let (quad_places, rest_places) = places.as_chunks::<4>();
         for (bits, places) in quads.iter().zip(quad_places) {
-            let found: [u64; 4] = std::array::from_fn(|at| _pext_u64(bits[at], places[at]));
-            let count = places.map(u64::count_ones);
+            // Without closures: theirs would be instructions that `array::from_fn` lacks, which
+            // would call them.
+            let mut found = [0; 4];
+            let mut count = [0; 4];
+            for at in 0..4 {
+                found[at] = _pext_u64(bits[at], places[at]);
+                count[at] = places[at].count_ones();
+            }
             let (first, second) = (count[0] + count[1], count[2] + count[3]);
             if first + second < 64 {
                 let low = found[0] | found[1] << count[0];

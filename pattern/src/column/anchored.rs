@@ -7,23 +7,15 @@
 //! (`http://www.`, `http://`, …), and what follows them is a one-pass automaton, which takes each
 //! byte once and notes groups on the way. A `.*$` at the end is a look for a line feed.
 //!
-//! **Leaves out** expressions that begin elsewhere, have more alternatives, or are not one-pass
-//! behind them.
+//! **Leaves out** expressions that begin elsewhere ([`super::behind_string`] takes some), have more
+//! alternatives, or are not one-pass behind them.
 
-use memchr::memchr;
-use regex_automata::dfa::onepass::{Cache, Config, DFA};
-use regex_automata::nfa::thompson::{self, NFA};
-use regex_automata::util::look::LookMatcher;
-use regex_automata::util::primitives::NonMaxUsize;
-use regex_automata::{Anchored as Anchor, Input};
+use super::one_pass::{Outcome, Rest, Room};
 use regex_syntax::hir::literal::Extractor;
-use regex_syntax::hir::{Class, Hir, HirKind, Look};
-use std::ops::Range;
+use regex_syntax::hir::{Hir, HirKind, Look};
 
 /// More strings in front of the first group are not tried one after the other.
 const MOST_STRINGS: usize = 16;
-/// Larger automata would not stay in the first-level cache.
-const AUTOMATON_BYTES: usize = 256 << 10;
 
 /// An expression whose matches begin where a row begins.
 #[derive(Debug)]
@@ -31,34 +23,7 @@ pub(super) struct AnchoredGroups {
     /// What a match may begin with, in order of preference.
     strings: Vec<Vec<u8>>,
     /// What follows, with the groups.
-    rest: DFA,
-    tail: Tail,
-}
-
-/// What follows the automaton's match up to the end of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tail {
-    /// Nothing is asked of it: the match ends where the automaton's does.
-    Free,
-    /// `.*$`: the match goes on to the end of the row, if the row's rest holds no line feed.
-    NoLineFeed,
-}
-
-/// Room for one thread's searches.
-pub(super) struct Room {
-    cache: Cache,
-    slots: Vec<Option<NonMaxUsize>>,
-}
-
-/// What is known of a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// It does not match.
-    NoMatch,
-    /// It matches, from its first byte up to this place.
-    Match(usize),
-    /// The general engine has to look.
-    Undecided,
+    rest: Rest,
 }
 
 impl AnchoredGroups {
@@ -76,51 +41,23 @@ impl AnchoredGroups {
         // The longest beginning that is a few strings.
         let (count, strings) =
             (0..=plain).rev().find_map(|count| Some((count, strings(&parts[..count])?)))?;
-        let (rest, tail) = match &parts[count..] {
-            [rest @ .., dots, end] if is_any_text(dots) && matches!(end.kind(), HirKind::Look(Look::End)) => {
-                (rest, Tail::NoLineFeed)
-            }
-            rest => (rest, Tail::Free),
-        };
-        let nfa = thompson::Compiler::new()
-            .configure(thompson::Config::new().utf8(false).look_matcher(LookMatcher::new()))
-            .build_from_hir(&Hir::concat(rest.to_vec()))
-            .ok()?;
-        Some(AnchoredGroups { strings, rest: automaton(nfa)?, tail })
+        Some(AnchoredGroups { strings, rest: Rest::new(&parts[count..])? })
     }
 
     /// Room for searches.
     pub(super) fn room(&self) -> Room {
-        let slots = vec![None; self.rest.get_nfa().group_info().slot_len()];
-        Room { cache: self.rest.create_cache(), slots }
+        self.rest.room()
     }
 
     /// Searches a row; its groups lie in the room afterwards.
     pub(super) fn search(&self, row: &[u8], room: &mut Room) -> Outcome {
-        for string in &self.strings {
-            if !row.starts_with(string) {
-                continue;
+        for string in self.strings.iter().filter(|string| row.starts_with(string)) {
+            let outcome = self.rest.search(row, string.len(), room);
+            if outcome != Outcome::NoMatch {
+                return outcome;
             }
-            let input = Input::new(row).range(string.len()..).anchored(Anchor::Yes);
-            match self.rest.try_search_slots(&mut room.cache, &input, &mut room.slots) {
-                Ok(None) => continue,
-                Err(_) => return Outcome::Undecided,
-                Ok(Some(_)) => {}
-            }
-            let end = room.slots[1].map_or(string.len(), |end| end.get());
-            return match self.tail {
-                Tail::Free => Outcome::Match(end),
-                // A dot matches no line feed, and only whole characters: what is not UTF-8 is rare.
-                Tail::NoLineFeed if is_one_line(&row[end..]) => Outcome::Match(row.len()),
-                Tail::NoLineFeed => Outcome::Undecided,
-            };
         }
         Outcome::NoMatch
-    }
-
-    /// A group of the row that was searched, but not group 0.
-    pub(super) fn group(room: &Room, group: usize) -> Option<Range<usize>> {
-        Some(room.slots.get(2 * group).copied()??.get()..room.slots.get(2 * group + 1).copied()??.get())
     }
 }
 
@@ -129,25 +66,6 @@ fn strings(parts: &[Hir]) -> Option<Vec<Vec<u8>>> {
     let sequence = Extractor::new().extract(&Hir::concat(parts.to_vec()));
     let literals = sequence.literals().filter(|literals| literals.len() <= MOST_STRINGS)?;
     literals.iter().map(|literal| literal.is_exact().then(|| literal.as_bytes().to_vec())).collect()
-}
-
-/// Whether a part is `.*`, preferring more: any characters but line feeds.
-fn is_any_text(part: &Hir) -> bool {
-    let HirKind::Repetition(repetition) = part.kind() else { return false };
-    let HirKind::Class(Class::Unicode(class)) = repetition.sub.kind() else { return false };
-    let ranges: Vec<(char, char)> = class.iter().map(|range| (range.start(), range.end())).collect();
-    repetition.min == 0
-        && repetition.max.is_none()
-        && repetition.greedy
-        && ranges == [('\0', '\x09'), ('\x0b', char::MAX)]
-}
-
-fn automaton(nfa: NFA) -> Option<DFA> {
-    DFA::builder().configure(Config::new().size_limit(Some(AUTOMATON_BYTES))).build_from_nfa(nfa).ok()
-}
-
-fn is_one_line(text: &[u8]) -> bool {
-    memchr(b'\n', text).is_none() && (text.is_ascii() || std::str::from_utf8(text).is_ok())
 }
 
 #[cfg(test)]
@@ -165,7 +83,6 @@ mod tests {
         let host = groups(r"^https?://(?:www\.)?([^/]+)/.*$").unwrap();
         let strings: Vec<&[u8]> = host.strings.iter().map(Vec::as_slice).collect();
         assert_eq!(strings, [&b"https://www."[..], b"https://", b"http://www.", b"http://"]);
-        assert_eq!(host.tail, Tail::NoLineFeed);
         assert!(groups(r"^(\d+) (\d+)").is_some());
         assert!(groups("^").is_none() && groups("a(b)").is_none() && groups("(?m)^a(b)").is_none());
         // The end of the group is not decided by a byte.
@@ -228,7 +145,7 @@ mod tests {
                             prop_assert_eq!(found.get(0).unwrap().range(), 0..end, "{} {:?}", pattern, row);
                             for group in 1..found.len() {
                                 let expected = found.get(group).map(|found| found.range());
-                                prop_assert_eq!(AnchoredGroups::group(&room, group), expected, "{} {:?}", pattern, row);
+                                prop_assert_eq!(room.group(group), expected, "{} {:?}", pattern, row);
                             }
                         }
                         Outcome::Undecided => {}

@@ -5,6 +5,7 @@
 //! decide are searched one by one with the automaton, whose answers are the definition.
 
 use super::anchored::AnchoredGroups;
+use super::behind_string::StringGroups;
 use super::gather::{Gatherer, BLOCK_BYTES};
 use super::in_place;
 use super::program::RowProgram;
@@ -43,7 +44,8 @@ pub struct ColumnRegex {
     /// Programs for rows where they lie, and for copies of rows.
     in_place: Arc<OnceLock<Option<RowProgram>>>,
     program: Arc<OnceLock<Option<RowProgram>>>,
-    groups: Arc<OnceLock<Option<AnchoredGroups>>>,
+    anchored_groups: Arc<OnceLock<Option<AnchoredGroups>>>,
+    string_groups: Arc<OnceLock<Option<StringGroups>>>,
 }
 
 impl ColumnRegex {
@@ -73,8 +75,8 @@ impl ColumnRegex {
         let builder = builder.clone().with(|options| options.unit = Unit::Text);
         let regex = builder.build(pattern)?;
         let string = RowString::new(regex.hir()).map(Arc::new);
-        let (in_place, program, groups) = Default::default();
-        Ok(ColumnRegex { regex, string, in_place, program, groups })
+        let (in_place, program, anchored_groups, string_groups) = Default::default();
+        Ok(ColumnRegex { regex, string, in_place, program, anchored_groups, string_groups })
     }
 
     /// An expression that gives each row of UTF-8 the answer of the `regex` crate's API of strings,
@@ -198,10 +200,19 @@ impl ColumnRegex {
 
     /// What finds groups where matches begin at the beginnings of rows.
     pub(super) fn anchored_groups(&self) -> Option<&AnchoredGroups> {
-        // Its `(?m)$` is in front of a line feed.
-        let has_line_feeds = self.regex.options().text_line_end == b'\n';
-        let groups = || AnchoredGroups::new(self.regex.hir()).filter(|_| has_line_feeds);
-        self.groups.get_or_init(groups).as_ref()
+        let groups = || AnchoredGroups::new(self.regex.hir()).filter(|_| self.ends_lines_usually());
+        self.anchored_groups.get_or_init(groups).as_ref()
+    }
+
+    /// What finds groups where matches begin with a string.
+    pub(super) fn string_groups(&self) -> Option<&StringGroups> {
+        let groups = || StringGroups::new(self.regex.hir()).filter(|_| self.ends_lines_usually());
+        self.string_groups.get_or_init(groups).as_ref()
+    }
+
+    /// Whether `(?m)$` is in front of a line feed, as one-pass automata have it.
+    fn ends_lines_usually(&self) -> bool {
+        self.regex.options().text_line_end == b'\n'
     }
 
     /// The definition: each row by itself.

@@ -2,13 +2,16 @@
 //! matches replaced.
 //!
 //! A scan says which rows match, and only these are searched for spans. Spans are found by tables,
-//! groups by an anchored search from the start of a known match, so that rows without a match cost
-//! the scan alone. Expressions whose matches begin where rows begin need no scan
-//! ([`super::anchored`]).
+//! groups by one pass behind the string with which an expression begins
+//! ([`super::behind_string`]), or else by an anchored search from the start of a known match, so
+//! that rows without a match cost the scan alone. Expressions whose matches begin where rows begin
+//! need no scan ([`super::anchored`]).
 
-use super::anchored::{AnchoredGroups, Outcome};
+use super::anchored::AnchoredGroups;
+use super::behind_string::Found;
 use super::error::ColumnError;
 use super::expression::ColumnRegex;
+use super::one_pass::Outcome;
 use super::output::StringColumn;
 use super::replacement::Replacement;
 use super::rows::Column;
@@ -160,16 +163,27 @@ impl ColumnRegex {
                 let span = column.row(row).and_then(|bytes| match groups.search(bytes, &mut room) {
                     Outcome::NoMatch => None,
                     Outcome::Match(end) if group == 0 => Some(0..end),
-                    Outcome::Match(_) => AnchoredGroups::group(&room, group),
+                    Outcome::Match(_) => room.group(group),
                     Outcome::Undecided => self.group(bytes, group, &mut captures),
                 });
                 found(row, span);
             }
             return Ok(());
         }
-        let matching = self.scan(column);
-        for row in 0..column.len() {
-            let bytes = matching.get(row).then(|| column.bytes(row));
+        let is_valid = |row: usize| column.valid.as_ref().is_none_or(|valid| valid.get(row));
+        let mut done = 0;
+        if let Some(groups) = self.string_groups() {
+            let mut general = |bytes: &[u8]| self.group(bytes, group, &mut captures);
+            let mut take = |row, span: Option<Range<usize>>| found(row, span.filter(|_| is_valid(row)));
+            let mut found = Found { group, general: &mut general, take: &mut take };
+            done = groups.search(column, &mut found);
+        }
+        if done == column.len() {
+            return Ok(());
+        }
+        let matching = self.scan(&column.rows_behind(done));
+        for row in done..column.len() {
+            let bytes = (matching.get(row - done) && is_valid(row)).then(|| column.bytes(row));
             found(row, bytes.and_then(|bytes| self.group(bytes, group, &mut captures)));
         }
         Ok(())
@@ -249,7 +263,7 @@ impl ColumnRegex {
                 Outcome::Match(end) => {
                     by.append(values, |group| match group {
                         0 => Some(&bytes[..end]),
-                        _ => AnchoredGroups::group(&room, group).map(|span| &bytes[span]),
+                        _ => room.group(group).map(|span| &bytes[span]),
                     });
                     values.extend_from_slice(&bytes[end..]);
                 }

@@ -26,16 +26,19 @@
 //! | of an expression that needs a rare string | by that string, where values lie one behind the other, as views mostly do too |
 //! | of an expression without a program, or few | one by one, by the automaton |
 //! | for groups of an expression that begins with `^` | one by one, where one pass decides |
+//! | for groups of an expression that begins with a string | those that match, in one pass behind that string |
 //!
 //! **Leaves out** dictionaries and runs, whose values are columns to be searched once, and threads:
 //! parts of a column are columns, and an expression may be used by many threads.
 
 mod anchored;
+mod behind_string;
 mod error;
 mod expression;
 mod extract;
 mod gather;
 mod in_place;
+mod one_pass;
 mod output;
 mod program;
 mod replacement;

@@ -20,7 +20,7 @@ const SPARSE_BYTES: usize = 4 << 10;
 /// So many hits more than the bytes so far allow are let pass.
 const SLACK_HITS: usize = 16;
 /// Shorter stretches of views are not worth a search of their own.
-const STRETCH_BYTES: usize = 4 << 10;
+pub(super) const STRETCH_BYTES: usize = 4 << 10;
 
 /// A string that every match holds.
 #[derive(Debug)]
@@ -148,17 +148,17 @@ impl RowString {
 
 /// Rows whose strings lie one behind the other in one buffer, but for those in the views.
 #[derive(Default)]
-struct Stretch {
-    buffer: usize,
+pub(super) struct Stretch {
+    pub(super) buffer: usize,
     /// Where each row's string begins; rows in views take no bytes.
-    starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
     /// Where the last string ends.
-    end: usize,
+    pub(super) end: usize,
 }
 
 impl Stretch {
     /// The longest stretch that begins with the first view; at least one row.
-    fn fill(&mut self, views: &[[u8; 16]]) {
+    pub(super) fn fill(&mut self, views: &[[u8; 16]]) {
         self.starts.clear();
         let (mut buffer, mut gaps) = (None, 0);
         self.end = 0;
@@ -187,13 +187,13 @@ impl Stretch {
     }
 
     /// The bytes from the first string to the end of the last one.
-    fn strings(&self) -> usize {
+    pub(super) fn strings(&self) -> usize {
         self.end - self.starts.first().copied().unwrap_or(0).min(self.end)
     }
 }
 
 /// The row that holds byte `at`, which lies in `row` or behind it.
-fn row_of(at: usize, row: usize, rows: usize, offset: &impl Fn(usize) -> usize) -> usize {
+pub(super) fn row_of(at: usize, row: usize, rows: usize, offset: &impl Fn(usize) -> usize) -> usize {
     // Doubles the distance while the row there begins before the byte, then halves it.
     let (mut low, mut step) = (row, 1);
     while low + step <= rows && offset(low + step) <= at {

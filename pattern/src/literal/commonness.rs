@@ -4,7 +4,7 @@
 //! wrong estimate costs time but changes no result.
 
 /// How common a byte is in texts and programs, from 0 to 9: about the logarithm of its share.
-pub(super) fn commonness(byte: u8) -> u32 {
+pub(crate) fn commonness(byte: u8) -> u32 {
     match byte {
         b' ' | b'e' | b't' => 9,
         b'a' | b'i' | b'n' | b'o' | b'r' | b's' => 8,

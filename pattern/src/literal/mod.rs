@@ -6,7 +6,7 @@
 //! method, and changes to the second when a sample shows more than one hit in [`SPARSE_BYTES`]
 //! bytes.
 
-mod commonness;
+pub(crate) mod commonness;
 pub(crate) mod finder;
 pub(crate) mod required;
 

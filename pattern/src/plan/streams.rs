@@ -12,6 +12,7 @@
 //! there on are left to the loose program and to the one for any text. No program is compiled
 //! before it is needed, and most texts never need the large one.
 
+use super::skip::Skipper;
 use super::{expression, MOST_LETTERS, MOST_OPERATIONS, STREAM_BYTES};
 use crate::compile::{self, CompileError, CompileOptions};
 use crate::kernel::ascii::{ascii_prefix, is_ascii};
@@ -38,6 +39,8 @@ pub(super) struct Streams {
     loose: Option<Program>,
     /// Whether those two are the same.
     is_one: bool,
+    /// What skips stretches without something that every match contains.
+    skipper: Option<Arc<Skipper>>,
     /// Parts whose candidates are still taken for many.
     dense_parts: Arc<AtomicU32>,
     /// Candidates that were confirmed so far, as far as they are counted.
@@ -171,6 +174,7 @@ impl Streams {
             },
             loose,
             is_one: is_exact_on_ascii(hir),
+            skipper: Skipper::of(hir).map(Arc::new),
             dense_parts: Arc::default(),
             confirmed: Arc::default(),
         })
@@ -232,25 +236,38 @@ impl Streams {
         self.ascii.as_ref().is_some_and(|twin| !expression::has_rare_string(&twin.hir)) && is_ascii(sample)
     }
 
-    /// Hands the marks of the whole text to `visit`, part by part.
+    /// Hands the marks of the text to `visit`, part by part; parts in which no line can match may
+    /// be left out.
     pub(super) fn search(
         &self,
         text: &[u8],
         mut visit: impl FnMut(Searched<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        let Some(skipper) = &self.skipper else { return self.lines_in(text, 0..text.len(), &mut visit) };
+        skipper.stretches(text, self.any.terminator, |place| self.lines_in(text, place, &mut visit))
+    }
+
+    /// Searches the lines in a place.
+    fn lines_in(
+        &self,
+        text: &[u8],
+        place: Range<usize>,
+        visit: &mut impl FnMut(Searched<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let Some(ascii) = self.ascii.as_ref().and_then(Program::compiled) else {
-            return whole(&self.any, text, 0..text.len(), &mut visit);
+            return whole(&self.any, text, place, visit);
         };
-        let mut at = 0;
+        let text = &text[..place.end];
+        let mut at = place.start;
         while at < text.len() {
             // Where candidates of the one small program are known to be many, it is not tried.
             if !(self.is_one && self.dense_parts.load(Relaxed) > 0) {
-                at = self.lines_by_bytes(ascii, text, at, &mut visit)?;
+                at = self.lines_by_bytes(ascii, text, at, visit)?;
             }
             if at < text.len() {
                 let far = line::end_of(text, text.len().min(at + WINDOW_BYTES) - 1, self.any.terminator);
                 let end = far.max(end_of_others(text, at, self.any.terminator));
-                self.other_lines(text, at..end, &mut visit)?;
+                self.other_lines(text, at..end, visit)?;
                 at = end;
             }
         }
@@ -362,6 +379,9 @@ impl Streams {
         if let Some(compiled) = self.ascii.as_ref().and_then(Program::compiled) {
             let operations = compiled.scanner.program().instructions();
             let _ = writeln!(out, "lines of ASCII: a program of {operations} operations");
+        }
+        if let Some(skipper) = &self.skipper {
+            let _ = writeln!(out, "skipped: stretches of a text without {}", skipper.needed());
         }
         out
     }

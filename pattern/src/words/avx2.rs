@@ -1,10 +1,11 @@
 //! Marks the windows of 32 or of eight positions at a time: AVX2.
 //!
-//! Positions and marks are those of the AVX-512 kernel, less some that are no words. AVX2 has no
-//! linear maps over bits. The windows of few words are told by tables of nibbles, 32 positions at a
-//! time. For more words each position is hashed and looked up in the first bitmap by a gather.
-//! Positions that pass are looked up in the bitmaps and in the filters, one by one. Cost: about 36
-//! instructions for 32 positions, or 12 and a gather for eight.
+//! Positions are those of the AVX-512 kernel; of marks that are no words it has some more, and
+//! lacks others. AVX2 has no linear maps over bits, so the filters, which are such maps, are left
+//! out. The windows of few words are told by tables of nibbles, 32 positions at a time. For more
+//! words each position is hashed and looked up in the first bitmap by a gather. Positions that pass
+//! are looked up in the bitmaps, one by one. Cost: about 36 instructions for 32 positions, or 12 and
+//! a gather for eight.
 
 use super::marks::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use super::tables::{window_at, Nibbles, Tables, MULTIPLIERS};
@@ -31,7 +32,7 @@ pub(super) fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marks:
     unsafe { mark_chunk(tables, text, from, end, marks) }
 }
 
-/// Marks the windows that pass all sieves.
+/// Marks the windows that pass the nibbles, if there are any, and the bitmaps.
 ///
 /// # Safety
 /// The processor has AVX2, and the chunk with its margin lies within the text.
@@ -50,7 +51,7 @@ unsafe fn mark_chunk(tables: &Tables, text: &[u8], from: usize, end: usize, mark
             let place = at + mask.trailing_zeros() as usize;
             mask &= mask - 1;
             let window = tables.folded(window_at(text, place));
-            if tables.passes_bitmaps(window) && tables.passes_filters(window) {
+            if tables.passes_bitmaps(window) {
                 marks[count] = (place - from) as u16;
                 count += 1;
             }

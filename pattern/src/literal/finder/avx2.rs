@@ -26,10 +26,15 @@ pub(super) fn find(probes: &Probes, string: &[u8], text: &[u8], from: usize) -> 
 /// Looks for one probe or for both.
 #[target_feature(enable = "avx2")]
 fn steps<const PROBES: usize>(probes: &Probes, string: &[u8], text: &[u8], from: usize) -> Found {
-    let bytes = probes.bytes.map(|byte| _mm256_set1_epi8(byte.cast_signed()));
+    let bytes =
+        [_mm256_set1_epi8(probes.bytes[0].cast_signed()), _mm256_set1_epi8(probes.bytes[1].cast_signed())];
+    let places = probes.places;
     let mut at = from;
     while let Some(window) = text.get(at..at + STEP_BYTES + string.len()) {
-        let [first, second] = probes.places.map(|place| &window[place..place + STEP_BYTES]);
+        // Closures of this function have its instructions, which `array::map` and `fold` lack: they
+        // would call them.
+        let first = &window[places[0]..places[0] + STEP_BYTES];
+        let second = &window[places[1]..places[1] + STEP_BYTES];
         let mut masks = [0u32; STEP_BYTES / 32];
         for (number, mask) in masks.iter_mut().enumerate() {
             let here = 32 * number;
@@ -41,7 +46,7 @@ fn steps<const PROBES: usize>(probes: &Probes, string: &[u8], text: &[u8], from:
             }
             *mask = _mm256_movemask_epi8(stands).cast_unsigned();
         }
-        if masks.iter().fold(0, |any, mask| any | mask) != 0 {
+        if masks[0] | masks[1] | masks[2] | masks[3] != 0 {
             for (number, mut mask) in masks.into_iter().enumerate() {
                 while mask != 0 {
                     let place = at + 32 * number + mask.trailing_zeros() as usize;

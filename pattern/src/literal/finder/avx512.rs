@@ -26,10 +26,15 @@ pub(super) fn find(probes: &Probes, string: &[u8], text: &[u8], from: usize) -> 
 /// Looks for one probe or for both.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn steps<const PROBES: usize>(probes: &Probes, string: &[u8], text: &[u8], from: usize) -> Found {
-    let bytes = probes.bytes.map(|byte| _mm512_set1_epi8(byte.cast_signed()));
+    let bytes =
+        [_mm512_set1_epi8(probes.bytes[0].cast_signed()), _mm512_set1_epi8(probes.bytes[1].cast_signed())];
+    let places = probes.places;
     let mut at = from;
     while let Some(window) = text.get(at..at + STEP_BYTES + string.len()) {
-        let [first, second] = probes.places.map(|place| &window[place..place + STEP_BYTES]);
+        // Closures of this function have its instructions, which `array::map` and `fold` lack: they
+        // would call them.
+        let first = &window[places[0]..places[0] + STEP_BYTES];
+        let second = &window[places[1]..places[1] + STEP_BYTES];
         let mut masks = [0u64; STEP_BYTES / 64];
         for (number, mask) in masks.iter_mut().enumerate() {
             let here = 64 * number;
@@ -39,7 +44,7 @@ fn steps<const PROBES: usize>(probes: &Probes, string: &[u8], text: &[u8], from:
                 *mask = _mm512_mask_cmpeq_epi8_mask(*mask, load(&second[here..here + 64]), bytes[1]);
             }
         }
-        if masks.iter().fold(0, |any, mask| any | mask) != 0 {
+        if masks[0] | masks[1] | masks[2] | masks[3] != 0 {
             for (number, mut mask) in masks.into_iter().enumerate() {
                 while mask != 0 {
                     let place = at + 64 * number + mask.trailing_zeros() as usize;
