@@ -20,6 +20,9 @@ const LEAF_BITS: u32 = 15;
 const ROOT_BITS: u32 = 47 - PAGE_BITS - LEAF_BITS;
 /// More leaves would take a gigabyte: a program that claims to have so much memory lies.
 const LEAVES_MAX: usize = 1 << 13;
+/// Blocks for which addresses are reserved, 64 MB: a table that grows is copied, because the
+/// allocator can move only memory of a lesser alignment in place. Memory is taken as it is used.
+const BLOCKS_RESERVED: usize = 1 << 20;
 /// Larger blocks have no entries of pages, but stand in a list.
 const LARGE_BYTES: u64 = 256 << 20;
 /// In the entry of a page: the rest is the number of a block, not of granules.
@@ -66,11 +69,15 @@ pub(crate) struct LiveBlocks {
 
 impl LiveBlocks {
     pub(crate) fn new() -> LiveBlocks {
+        let mut blocks = Vec::new();
+        // Where so much is refused, the table grows by copies.
+        let _ = blocks.try_reserve_exact(BLOCKS_RESERVED);
+        blocks.push(Block::default());
         LiveBlocks {
             root: vec![0; 1 << ROOT_BITS],
             leaves: vec![0; 1 << LEAF_BITS],
             granules: vec![[0; GRANULES]],
-            blocks: vec![Block::default()],
+            blocks,
             free: Vec::new(),
             large: Vec::new(),
             // Of no block yet.
