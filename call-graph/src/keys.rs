@@ -1,7 +1,7 @@
 //! The edges of an image: numbers for pairs of a block and the address to which it leads.
 
 use super::stack::{CalleeKind, Known};
-use instrument::call::DirectTarget;
+use instrument::call::{stub_number, DirectTarget};
 use instrument::Module;
 use std::ops::Range;
 use symbol::{ByNumber, FunctionRange, Symbolizer};
@@ -160,6 +160,17 @@ impl Keys<'_> {
             .is_some_and(|(start, bytes)| address.wrapping_sub(*start) < *bytes)
     }
 
+    /// What is known of an edge.
+    pub(super) fn known(&self, edge: u32) -> Known {
+        self.table.all[edge as usize].known
+    }
+
+    /// The number of the stub to which an edge leads.
+    #[inline(always)]
+    pub(super) fn stub_of(&self, edge: u32) -> u32 {
+        stub_number(self.table.all[edge as usize].target)
+    }
+
     /// The block from which an edge leads.
     pub(super) fn block_of(&self, edge: u32) -> u32 {
         self.table.all[edge as usize].block
@@ -203,10 +214,15 @@ impl Keys<'_> {
         let name = self.symbols.functions()[function].name.as_str();
         let kind = match name {
             _ if name.starts_with("_dl_runtime_resolve") => CalleeKind::Resolver,
-            _ if name.ends_with("@plt") || name.ends_with(".plt") => CalleeKind::Stub,
+            _ if is_stub(name) => CalleeKind::Stub,
             _ => CalleeKind::Function,
         };
         // Number 0 is that of unknown code.
         (range, function as u32 + 1, kind)
     }
+}
+
+/// Whether a function of this name is a stub of the linkage table.
+pub fn is_stub(name: &str) -> bool {
+    name.ends_with("@plt") || name.ends_with(".plt")
 }

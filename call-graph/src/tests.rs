@@ -131,7 +131,7 @@ fn a_stub_gives_its_place_away_and_a_resolver_ends() {
     let stub = Known { kind: CalleeKind::Stub, ..known(1) };
     let mut stack = ShadowStack::new();
     stack.call(TOP, stub, &[0], Collects::Yes);
-    stack.replace(known(2));
+    stack.replace((1, known(2)));
     stack.succeed(known(3), &[10], Collects::Yes);
     stack.give_back(TOP - 8, &[15]);
     assert_eq!(counted(&mut stack, 15), BTreeMap::from([(2, (1, 10)), (3, (1, 5))]));

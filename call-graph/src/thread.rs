@@ -2,9 +2,9 @@
 
 use super::events::Event;
 use super::keys::Keys;
-use super::stack::{CalleeKind, Collects, Costs, Known, ShadowStack};
+use super::stack::{CalleeKind, Collects, Costs, Known, ShadowStack, NO_STUB};
 use event::{Groups, Record, RecordKind, StateLayout};
-use instrument::call::{is_word, CallEvent, CallReader, Ticks, Transfer};
+use instrument::call::{is_word, CallEvent, CallReader, StubTargets, Ticks, Transfer};
 use instrument::CallRecords;
 use simulate::{IntervalMisses, MissIntervals, References};
 
@@ -30,6 +30,9 @@ pub(super) struct Batch {
 /// How many instructions complex references count in addition to their executions.
 pub type MoreInstructions = fn(&References) -> u64;
 
+/// Most stubs that jump to each other.
+const STUBS_MAX: usize = 4;
+
 /// How complex references count.
 #[derive(Clone, Copy)]
 pub(super) struct Counting {
@@ -49,6 +52,8 @@ pub(super) struct ThreadCalls<const N: usize> {
     /// Whether calls are not followed.
     pub(super) rests: bool,
     pub(super) stack: ShadowStack<N>,
+    /// Where stubs jump whose jumps are not recorded.
+    stubs: StubTargets,
 }
 
 impl<const N: usize> ThreadCalls<N> {
@@ -61,7 +66,13 @@ impl<const N: usize> ThreadCalls<N> {
             collects: Collects::No,
             rests: false,
             stack: ShadowStack::new(),
+            stubs: StubTargets::default(),
         }
+    }
+
+    /// Notes where stubs jump while calls are not followed.
+    pub(super) fn pass(&mut self, records: &[Record]) {
+        records.iter().for_each(|record| self.stubs.follow(record));
     }
 
     /// What the thread has counted.
@@ -181,7 +192,7 @@ impl<const N: usize> ThreadCalls<N> {
             at += count;
             self.advance(event.ticks);
             match event.transfer {
-                Transfer::DirectCall => at += self.direct_call(&event, &words[at..], keys),
+                Transfer::DirectCall => self.direct_call(&event, keys),
                 _ => self.follow(&event, keys),
             }
         }
@@ -201,36 +212,92 @@ impl<const N: usize> ThreadCalls<N> {
         }
     }
 
-    /// Follows a direct call; `words` are those behind it. Returns how many of them were followed
-    /// too.
+    /// Follows a direct call.
     #[inline(always)]
-    fn direct_call(&mut self, event: &CallEvent, words: &[Record], keys: &mut Keys<'_>) -> usize {
-        let Some(known) = keys.direct(event.block) else { return 0 };
-        if known.kind == CalleeKind::Stub {
-            if let Some((behind, jump, count)) = self.jump_of_stub(event, known, words, keys) {
-                self.stack.call(event.stack, behind, &self.now, self.collects);
-                self.advance(jump.ticks);
-                return count;
-            }
+    fn direct_call(&mut self, event: &CallEvent, keys: &mut Keys<'_>) {
+        if let Some(known) = keys.direct(event.block) {
+            self.call(event.stack, known, keys);
         }
-        self.stack.call(event.stack, known, &self.now, self.collects);
-        0
     }
 
-    /// The jump of the stub that a call has just entered, with the edge that takes the place of the
-    /// stub's, if the stub has jumped there before. Opening that edge at once is the same as
-    /// opening the stub's and replacing it.
+    /// Follows a call by an edge.
     #[inline(always)]
-    fn jump_of_stub(
-        &mut self,
-        call: &CallEvent,
-        stub: Known,
-        words: &[Record],
-        keys: &Keys<'_>,
-    ) -> Option<(Known, CallEvent, usize)> {
-        let (jump, count) = self.read(words).filter(|(jump, _)| jump.stack == call.stack.wrapping_sub(8))?;
-        let Transfer::Jump(target) = jump.transfer else { return None };
-        Some((keys.behind_stub(stub.edge, target)?, jump, count))
+    fn call(&mut self, pointer: u32, known: Known, keys: &mut Keys<'_>) {
+        if known.kind == CalleeKind::Stub {
+            return self.call_stub(pointer, known, keys);
+        }
+        self.stack.call(pointer, known, &self.now, self.collects);
+    }
+
+    /// Follows a call of a stub. Where its jump has led before, the edge to the function behind is
+    /// known, and is opened instead of the stub's.
+    #[inline(always)]
+    fn call_stub(&mut self, pointer: u32, stub: Known, keys: &mut Keys<'_>) {
+        let target = self.stubs.get(keys.stub_of(stub.edge));
+        let behind = target.and_then(|target| keys.behind_stub(stub.edge, target));
+        match behind.filter(|behind| behind.kind != CalleeKind::Stub) {
+            Some(behind) => {
+                self.stack.call_through(pointer, (stub.edge, behind), &self.now, self.collects);
+            }
+            None => {
+                self.stack.call(pointer, stub, &self.now, self.collects);
+                self.go_through(stub.edge, keys);
+            }
+        }
+    }
+
+    /// Replaces the innermost frame, which an edge to a stub has opened, by that of the function to
+    /// which the stub is known to jump.
+    #[inline(never)]
+    fn go_through(&mut self, first: u32, keys: &mut Keys<'_>) {
+        let mut stub = first;
+        for _ in 0..STUBS_MAX {
+            let Some(target) = self.stubs.get(keys.stub_of(stub)) else { return };
+            // A stub that has not been bound jumps to its own second half.
+            if keys.is_within(stub, target) {
+                return;
+            }
+            let behind = keys.behind_stub(stub, target).unwrap_or_else(|| {
+                let known = keys.find(keys.block_of(stub), target);
+                keys.note_behind_stub(stub, target, known);
+                known
+            });
+            self.stack.replace((first, behind));
+            if behind.kind != CalleeKind::Stub {
+                return;
+            }
+            stub = behind.edge;
+        }
+    }
+
+    /// Follows the record of a stub's jump, which says that the stub leads elsewhere than before,
+    /// or that the transfer to it has no record.
+    #[cold]
+    #[inline(never)]
+    fn stub_jump(&mut self, event: &CallEvent, (number, target): (u32, u64), keys: &mut Keys<'_>) {
+        self.stack.abandon(event.stack, &self.now);
+        let first = self.stack.innermost_stub().filter(|&first| self.leads_through(first, number, keys));
+        self.stubs.set(number, target);
+        match first {
+            Some(first) => {
+                // The innermost frame may be that of a function to which the stub led before.
+                self.stack.replace((NO_STUB, keys.known(first)));
+                self.go_through(first, keys);
+            }
+            None => self.jump(event, target, keys),
+        }
+    }
+
+    /// Whether the stub with this number is among those through which a call of the stub behind the
+    /// edge `first` is known to lead.
+    fn leads_through(&self, first: u32, number: u32, keys: &Keys<'_>) -> bool {
+        let behind = |stub: &u32| {
+            let target = self.stubs.get(keys.stub_of(*stub))?;
+            let behind = keys.behind_stub(*stub, target)?;
+            (behind.kind == CalleeKind::Stub).then_some(behind.edge)
+        };
+        let mut stubs = std::iter::successors(Some(first), behind).take(STUBS_MAX);
+        stubs.any(|stub| keys.stub_of(stub) == number)
     }
 
     /// Follows one word, with which an event may end; returns the number of words.
@@ -239,8 +306,10 @@ impl<const N: usize> ThreadCalls<N> {
     fn follow_word(&mut self, word: &Record, keys: &mut Keys<'_>) -> usize {
         if let Some(event) = self.reader.read(word) {
             self.advance(event.ticks);
-            if !self.rests {
-                self.follow(&event, keys);
+            match event.transfer {
+                _ if !self.rests => self.follow(&event, keys),
+                Transfer::StubJump { stub, target } => self.stubs.set(stub, target),
+                _ => {}
             }
         }
         1
@@ -281,10 +350,11 @@ impl<const N: usize> ThreadCalls<N> {
             Transfer::Return => self.stack.give_back(event.stack, &self.now),
             Transfer::Call(target) => {
                 let known = keys.find(event.block, target);
-                self.stack.call(event.stack, known, &self.now, self.collects);
+                self.call(event.stack, known, keys);
             }
-            Transfer::DirectCall => _ = self.direct_call(event, &[], keys),
+            Transfer::DirectCall => self.direct_call(event, keys),
             Transfer::Jump(target) => self.jump(event, target, keys),
+            Transfer::StubJump { stub, target } => self.stub_jump(event, (stub, target), keys),
             Transfer::DirectJump => {
                 let Some(target) = keys.direct_target(event.block) else { return };
                 self.jump(event, target, keys);
@@ -306,9 +376,17 @@ impl<const N: usize> ThreadCalls<N> {
     /// A jump out of the addresses of the innermost function.
     #[inline(never)]
     fn leave(&mut self, from: Known, block: u32, target: u64, keys: &mut Keys<'_>) {
+        self.leave_for(from, block, target, keys);
+        if let Some(stub) = self.stack.innermost().filter(|top| top.kind == CalleeKind::Stub) {
+            self.go_through(stub.edge, keys);
+        }
+    }
+
+    fn leave_for(&mut self, from: Known, block: u32, target: u64, keys: &mut Keys<'_>) {
         let ThreadCalls { stack, now, collects, .. } = self;
+        let through = from.edge;
         if let Some(known) = keys.behind_stub(from.edge, target) {
-            return stack.replace(known);
+            return stack.replace((through, known));
         }
         let known = keys.find(block, target);
         if known.function == from.function {
@@ -321,7 +399,7 @@ impl<const N: usize> ThreadCalls<N> {
             CalleeKind::Stub => {
                 let known = in_place(keys);
                 keys.note_behind_stub(from.edge, target, known);
-                stack.replace(known);
+                stack.replace((through, known));
             }
             CalleeKind::Resolver => stack.succeed(in_place(keys), now, *collects),
         }

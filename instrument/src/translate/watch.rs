@@ -169,6 +169,12 @@ impl Watch {
         fits.then_some(function)
     }
 
+    /// Whether the marker says that a stub of the linkage table lies at `address` of a module.
+    pub(crate) fn is_stub(&self, module: Option<&profile::Module>, address: u64) -> bool {
+        let (Some(marker), Some(module)) = (&self.marker, module) else { return false };
+        marker.borrow_mut().is_stub(module, address)
+    }
+
     /// Ends the decoded block with its first mark, or before an entry, and notes them.
     pub(crate) fn cut(&mut self, block: &mut Vec<Decoded>, end: End) -> End {
         if self.marker.is_none() {

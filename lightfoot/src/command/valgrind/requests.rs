@@ -278,6 +278,11 @@ impl Marker for Requests {
         Some(self.symbols.function_at(module, address).range)
     }
 
+    fn is_stub(&mut self, module: &Module, address: u64) -> bool {
+        let function = self.symbols.function_at(module, address).function;
+        call_graph::is_stub(&self.symbols.functions()[function].name)
+    }
+
     fn starts(&mut self, thread: &MarkedThread, birth: Birth) -> Vec<Deed> {
         let inherited = match birth {
             Birth::Forked(maker) => {
