@@ -1,6 +1,7 @@
 //! Shadow stacks against a twin that adds each cost to every open call.
 
 mod batches;
+mod stubs;
 
 use super::stack::{CalleeKind, Collects, Known, ShadowStack};
 use instrument::Block;

@@ -143,6 +143,11 @@ pub trait Marker {
     fn is_stub(&mut self, _module: &Module, _address: u64) -> bool {
         false
     }
+    /// After how many instructions a block ends even without a control transfer, if that is less
+    /// than [`event::BLOCK_INSTRUCTIONS_MAX`].
+    fn block_instructions_max(&self) -> usize {
+        event::BLOCK_INSTRUCTIONS_MAX
+    }
     /// A thread begins; the deeds come before everything that it counts.
     fn starts(&mut self, thread: &MarkedThread, birth: Birth) -> Vec<Deed>;
     /// A thread has reached a mark.
