@@ -61,15 +61,53 @@ impl<const N: usize> Edge<N> {
     }
 }
 
-/// What is known of an edge: its number and its callee.
+/// What is known of an edge: its number and its callee. It has eight bytes, which are copied at
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     /// The number of the edge.
     pub(super) edge: u32,
+    /// The number of the callee's function, with what the callee is in the upper two bits.
+    callee: u32,
+}
+
+impl Known {
+    /// The lowest bit that says what a callee is.
+    const KIND_SHIFT: u32 = 30;
+    /// No edge.
+    pub(super) const NONE: Known = Known { edge: u32::MAX, callee: 0 };
+
+    pub(super) fn new(edge: u32, function: u32, kind: CalleeKind) -> Known {
+        debug_assert!(function >> Known::KIND_SHIFT == 0, "no program has that many functions");
+        Known { edge, callee: function | (kind as u32) << Known::KIND_SHIFT }
+    }
+
+    /// The edge, if there is one.
+    #[inline(always)]
+    pub(super) fn some(self) -> Option<Known> {
+        (self.edge != u32::MAX).then_some(self)
+    }
+
     /// The number of the callee's function.
-    pub(super) function: u32,
+    #[inline(always)]
+    pub(super) fn function(self) -> u32 {
+        self.callee & ((1 << Known::KIND_SHIFT) - 1)
+    }
+
+    /// Whether the callee is a stub of the linkage table.
+    #[inline(always)]
+    pub(super) fn is_stub(self) -> bool {
+        self.callee >> Known::KIND_SHIFT == CalleeKind::Stub as u32
+    }
+
     /// What the callee is.
-    pub(super) kind: CalleeKind,
+    pub(super) fn kind(self) -> CalleeKind {
+        match self.callee >> Known::KIND_SHIFT {
+            0 => CalleeKind::Function,
+            1 => CalleeKind::Stub,
+            _ => CalleeKind::Resolver,
+        }
+    }
 }
 
 /// What a callee is.
@@ -178,9 +216,9 @@ impl<const N: usize> ShadowStack<N> {
     #[inline(always)]
     pub(super) fn innermost_stub(&self) -> Option<u32> {
         let top = self.frames.last()?;
-        match (top.through, top.known.kind) {
-            (NO_STUB, CalleeKind::Stub) => Some(top.known.edge),
-            (NO_STUB, _) => None,
+        match (top.through, top.known.is_stub()) {
+            (NO_STUB, true) => Some(top.known.edge),
+            (NO_STUB, false) => None,
             (stub, _) => Some(stub),
         }
     }
@@ -192,7 +230,7 @@ impl<const N: usize> ShadowStack<N> {
         // Functions that jump at each other have one frame each.
         let chain = self.frames.iter().rev().take_while(|frame| frame.slot == slot);
         let mut chain = chain.take(FRAMES_SEARCHED);
-        match chain.position(|frame| frame.known.function == known.function) {
+        match chain.position(|frame| frame.known.function() == known.function()) {
             Some(above) => (0..above).for_each(|_| self.close(now)),
             None => self.open(slot, (NO_STUB, known), now, collects),
         }
@@ -202,7 +240,7 @@ impl<const N: usize> ShadowStack<N> {
     /// place, becomes one of another edge.
     pub(super) fn replace(&mut self, (through, known): (u32, Known)) {
         let Some(stub) = self.frames.pop() else { return };
-        *at(&mut self.open, stub.known.function, 0) -= 1;
+        *at(&mut self.open, stub.known.function(), 0) -= 1;
         if stub.is_counted {
             let edge = at(&mut self.edges, stub.known.edge, Edge::NONE);
             edge.calls -= 1;
@@ -264,12 +302,12 @@ impl<const N: usize> ShadowStack<N> {
         if self.frames.len() >= self.frames.capacity() {
             self.make_room(now);
         }
-        let is_outermost = match self.open.get_mut(known.function as usize) {
+        let is_outermost = match self.open.get_mut(known.function() as usize) {
             Some(open) => {
                 *open += 1;
                 *open == 1
             }
-            None => self.first_of_function(known.function),
+            None => self.first_of_function(known.function()),
         };
         match self.edges.get_mut(known.edge as usize) {
             Some(edge) => edge.count(collects),
@@ -327,7 +365,7 @@ impl<const N: usize> ShadowStack<N> {
         // the whole would have to wait until these stores have reached the cache.
         let Some(frame) = self.frames.last() else { return };
         // Its call has entered the function into the table.
-        if let Some(open) = self.open.get_mut(frame.known.function as usize) {
+        if let Some(open) = self.open.get_mut(frame.known.function() as usize) {
             *open -= 1;
         }
         if frame.is_outermost {

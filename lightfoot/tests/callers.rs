@@ -173,7 +173,8 @@ fn flags_live_through_jumps_within_a_function() {
 }
 
 /// Valgrind's sequence for amd64, and a request with two arguments.
-const REQUEST: &str = "#define SEQUENCE \" rol $3,%%rdi\\n rol $13,%%rdi\\n rol $61,%%rdi\\n rol $51,%%rdi\\n\" \\
+const REQUEST: &str =
+    "#define SEQUENCE \" rol $3,%%rdi\\n rol $13,%%rdi\\n rol $61,%%rdi\\n rol $51,%%rdi\\n\" \\
         \" xchg %%rbx,%%rbx\\n\"
     static long request(long code, const void *first, const void *second) {
         volatile long words[6] = { code, (long)first, (long)second, 0, 0, 0 }; long answer = 0;
@@ -190,13 +191,17 @@ const STRAIGHT: &str = "int main(void) {
 #[test]
 fn blocks_are_as_long_as_valgrinds() {
     let bench = Bench::new();
-    let Some(program) = compile(&bench, "straight", &["-O1"], &format!("{REQUEST}{STRAIGHT}")) else { return };
+    let Some(program) = compile(&bench, "straight", &["-O1"], &format!("{REQUEST}{STRAIGHT}")) else {
+        return;
+    };
     let options = ["--tool=callgrind", "--cache-sim=yes", "--instr-atstart=no", "--callgrind-out-file=out"];
     valgrind(&bench, &options, &program).ends_with(0);
     let file = std::fs::read_to_string(bench.path().join("out")).unwrap();
-    let count = |name: &str| file.lines().find_map(|line| line.strip_prefix(name)).and_then(|rest| {
-        rest.trim().split(' ').next()?.parse::<u64>().ok()
-    });
+    let count = |name: &str| {
+        file.lines()
+            .find_map(|line| line.strip_prefix(name))
+            .and_then(|rest| rest.trim().split(' ').next()?.parse::<u64>().ok())
+    };
     // The block that ends with the request to stop has 11 instructions, and is left out.
     assert_eq!((count("totals:"), count("summary:")), (Some(120), Some(131)), "{file}");
 }

@@ -145,7 +145,7 @@ fn batches_are_their_words_one_by_one() {
 
 #[test]
 fn a_call_through_a_stub_is_one_of_its_function() {
-    let known = |edge| Known { edge, function: 1, kind: CalleeKind::Function };
+    let known = |edge| Known::new(edge, 1, CalleeKind::Function);
     let mut table = table();
     let mut symbols = Symbolizer::new();
     let keys = Keys { table: &mut table, symbols: &mut symbols, modules: &[] };

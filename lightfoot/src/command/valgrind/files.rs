@@ -147,8 +147,10 @@ fn without_lines(profile: &mut Profile, sections: &[Section]) -> Vec<usize> {
     calls.flat_map(|calls| [calls.block, calls.callee]).for_each(|block| called[block as usize] = true);
     // A library may be mapped by several modules.
     let blocks = || profile.blocks.iter().zip(&counted).zip(&called).enumerate();
-    let modules: BTreeSet<u32> =
-        blocks().filter(|(_, ((_, counted), _))| **counted).map(|(_, ((block, _), _))| block.module).collect();
+    let modules: BTreeSet<u32> = blocks()
+        .filter(|(_, ((_, counted), _))| **counted)
+        .map(|(_, ((block, _), _))| block.module)
+        .collect();
     let path = |module: u32| profile.modules[module as usize].path.as_path();
     let libraries: BTreeSet<&Path> = modules.into_iter().map(path).collect();
     let has_lines: Vec<bool> =

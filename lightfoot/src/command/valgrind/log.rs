@@ -80,8 +80,7 @@ pub(super) fn head(command: &str, (tool, all): (Tool, &Settings), parent: Option
 
 /// What was found.
 fn found(entry: &Entry<'_>, tool: Tool) -> Vec<String> {
-    let mut lines: Vec<String> =
-        entry.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
+    let mut lines: Vec<String> = entry.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
     if let Some((events, counted)) = &entry.counted {
         if tool == Tool::Callgrind {
             let names: Vec<String> = events.iter().map(|event| format!("{event:?}")).collect();
