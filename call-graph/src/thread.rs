@@ -281,8 +281,8 @@ impl<const N: usize> ThreadCalls<N> {
         }
     }
 
-    /// Replaces the innermost frame, which an edge to a stub has opened, by that of the function to
-    /// which the stub is known to jump.
+    /// Replaces the innermost frame, which the edge `first` to a stub has, by that of the function
+    /// to which the stub is known to jump.
     #[inline(never)]
     fn go_through(&mut self, first: u32, keys: &mut Keys<'_>) {
         let mut stub = first;
@@ -311,28 +311,29 @@ impl<const N: usize> ThreadCalls<N> {
     #[inline(never)]
     fn stub_jump(&mut self, event: &CallEvent, (number, target): (u32, u64), keys: &mut Keys<'_>) {
         self.stack.abandon(event.stack, &self.now);
-        let first = self.stack.innermost_stub().filter(|&first| self.leads_through(first, number, keys));
+        let passed = self.stack.innermost_stub().and_then(|first| self.passed(first, number, keys));
         self.stubs.set(number, target);
-        match first {
-            Some(first) => {
-                // The innermost frame may be that of a function to which the stub led before.
-                self.stack.replace((NO_STUB, keys.known(first)));
-                self.go_through(first, keys);
+        match passed {
+            Some(stub) => {
+                // The innermost frame may be that of a function to which the stub led before. Stubs
+                // before this one have jumped already.
+                self.stack.replace((NO_STUB, keys.known(stub)));
+                self.go_through(stub, keys);
             }
             None => self.jump(event, target, keys),
         }
     }
 
-    /// Whether the stub with this number is among those through which a call of the stub behind the
-    /// edge `first` is known to lead.
-    fn leads_through(&self, first: u32, number: u32, keys: &Keys<'_>) -> bool {
+    /// The edge to the stub with this number, if a call of the stub behind the edge `first` is known
+    /// to lead through it.
+    fn passed(&self, first: u32, number: u32, keys: &Keys<'_>) -> Option<u32> {
         let behind = |stub: &u32| {
             let target = self.stubs.get(keys.stub_of(*stub))?;
             let behind = keys.behind_stub(*stub, target)?;
             behind.is_stub().then_some(behind.edge)
         };
         let mut stubs = std::iter::successors(Some(first), behind).take(STUBS_MAX);
-        stubs.any(|stub| keys.stub_of(stub) == number)
+        stubs.find(|&stub| keys.stub_of(stub) == number)
     }
 
     /// Follows one word, with which an event may end; returns the number of words.
@@ -404,6 +405,10 @@ impl<const N: usize> ThreadCalls<N> {
         // Most indirect jumps are those of a `switch`.
         match self.stack.innermost() {
             Some(from) if !keys.is_within(from.edge, target) => self.leave(from, event.block, target, keys),
+            // The second half of a stub may lead to its first.
+            Some(from) if from.is_stub() && keys.stub_of(from.edge) == stub_number(target) => {
+                self.go_through(from.edge, keys);
+            }
             _ => {}
         }
     }

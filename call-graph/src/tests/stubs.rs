@@ -38,7 +38,8 @@ fn direct(block: u32) -> u64 {
 
 fn table() -> EdgeTable {
     let mut table = EdgeTable::default();
-    for block in 0..BLOCKS {
+    // The last blocks are those of the stubs.
+    for block in 0..BLOCKS + STUBS.len() as u32 {
         for (target, function) in targets().into_iter().zip(1..) {
             let is_stub = STUBS.contains(&target);
             let kind = if is_stub { CalleeKind::Stub } else { CalleeKind::Function };
@@ -82,7 +83,7 @@ impl Writer {
     /// Lets stubs jump, from the one at `address`, until a function is reached. `is_direct` says
     /// whether the last record is that of a direct transfer to the stub.
     fn follow_stubs(&mut self, mut address: u64, mut is_direct: bool, numbers: &mut Numbers) {
-        for _ in 0..3 {
+        for _ in 0..=STUBS.len() {
             let Some(stub) = STUBS.iter().position(|&stub| stub == address) else { return };
             self.sum += 1;
             let target = self.bound[stub];
@@ -103,10 +104,10 @@ impl Writer {
     }
 }
 
-/// Where a stub may lead: to a function, to another stub, or to its own second half.
+/// Where a stub may lead: to a function, to another stub (in no circle), or to its own second half.
 fn binding(stub: usize, numbers: &mut Numbers) -> u64 {
     match numbers.below(12) {
-        0 => STUBS[(stub + 1) % 3],
+        0 if stub != 2 => STUBS[(stub + 1) % STUBS.len()],
         1 if stub < 3 => STUBS[stub] + 8,
         _ => targets()[numbers.below(FUNCTIONS as u64) as usize],
     }
@@ -148,6 +149,8 @@ fn written(numbers: &mut Numbers, references: bool) -> Writer {
             }
         }
     }
+    // What happened last is told by a record that changes no frame.
+    writer.transfer(0, RETURN, TOP + 8, None);
     writer
 }
 
