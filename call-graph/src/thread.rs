@@ -324,8 +324,8 @@ impl<const N: usize> ThreadCalls<N> {
         }
     }
 
-    /// The edge to the stub with this number, if a call of the stub behind the edge `first` is known
-    /// to lead through it.
+    /// The edge to the stub with this number, if a call of the stub behind the edge `first` is
+    /// known to lead through it.
     fn passed(&self, first: u32, number: u32, keys: &Keys<'_>) -> Option<u32> {
         let behind = |stub: &u32| {
             let target = self.stubs.get(keys.stub_of(*stub))?;
