@@ -1,7 +1,7 @@
 //! The edges of an image: numbers for pairs of a block and the address to which it leads.
 
 use super::stack::{CalleeKind, Known};
-use instrument::call::DirectTarget;
+use instrument::call::{stub_number, DirectTarget};
 use instrument::Module;
 use std::ops::Range;
 use symbol::{ByNumber, FunctionRange, Symbolizer};
@@ -25,8 +25,7 @@ struct Last {
 const NOWHERE: u64 = u64::MAX;
 
 impl Last {
-    const NONE: Last =
-        Last { target: NOWHERE, known: Known { edge: 0, function: 0, kind: CalleeKind::Function } };
+    const NONE: Last = Last { target: NOWHERE, known: Known::NONE };
 }
 
 /// Where the direct call or jump of a block leads.
@@ -34,7 +33,7 @@ impl Last {
 struct Direct {
     target: u64,
     /// The call's edge, once it was used.
-    known: Option<Known>,
+    known: Known,
 }
 
 /// All edges of an image.
@@ -71,7 +70,7 @@ impl EdgeTable {
         (target, bytes): (u64, u64),
         (function, kind): (u32, CalleeKind),
     ) {
-        let known = Known { edge: self.all.len() as u32, function, kind };
+        let known = Known::new(self.all.len() as u32, function, kind);
         self.all.push(Key { block, target, known });
         self.extents.push((target, bytes));
         self.numbers.insert((block, target), known.edge);
@@ -80,8 +79,8 @@ impl EdgeTable {
     /// Notes where direct calls and jumps lead.
     pub(super) fn add_targets(&mut self, more: &[DirectTarget]) {
         for &DirectTarget { block, target } in more {
-            grow(&mut self.direct, block, Direct { target: NOWHERE, known: None });
-            self.direct[block as usize] = Direct { target, known: None };
+            grow(&mut self.direct, block, Direct { target: NOWHERE, known: Known::NONE });
+            self.direct[block as usize] = Direct { target, known: Known::NONE };
         }
     }
 }
@@ -113,22 +112,23 @@ impl Keys<'_> {
         }
     }
 
-    /// The edge of a block's direct call; `None` if the block has none.
+    /// The edge of a block's direct call, and where it leads; `None` if the block has none.
     #[inline(always)]
-    pub(super) fn direct(&mut self, block: u32) -> Option<Known> {
-        match self.table.direct.get(block as usize)?.known {
+    pub(super) fn direct(&mut self, block: u32) -> Option<(Known, u64)> {
+        let direct = self.table.direct.get(block as usize)?;
+        match direct.known.some() {
             None => self.first_direct(block),
-            known => known,
+            Some(known) => Some((known, direct.target)),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn first_direct(&mut self, block: u32) -> Option<Known> {
+    fn first_direct(&mut self, block: u32) -> Option<(Known, u64)> {
         let target = self.direct_target(block)?;
         let known = self.look_up(block, target);
-        self.table.direct[block as usize].known = Some(known);
-        Some(known)
+        self.table.direct[block as usize].known = known;
+        Some((known, target))
     }
 
     /// The target of a block's direct call or jump.
@@ -160,6 +160,17 @@ impl Keys<'_> {
             .is_some_and(|(start, bytes)| address.wrapping_sub(*start) < *bytes)
     }
 
+    /// What is known of an edge.
+    pub(super) fn known(&self, edge: u32) -> Known {
+        self.table.all[edge as usize].known
+    }
+
+    /// The number of the stub to which an edge leads.
+    #[inline(always)]
+    pub(super) fn stub_of(&self, edge: u32) -> u32 {
+        stub_number(self.table.all[edge as usize].target)
+    }
+
     /// The block from which an edge leads.
     pub(super) fn block_of(&self, edge: u32) -> u32 {
         self.table.all[edge as usize].block
@@ -188,7 +199,7 @@ impl Keys<'_> {
     fn new_edge(&mut self, block: u32, target: u64) -> Known {
         let (range, function, kind) = self.callee_at(target);
         let edge = self.table.all.len() as u32;
-        let known = Known { edge, function, kind };
+        let known = Known::new(edge, function, kind);
         self.table.all.push(Key { block, target, known });
         self.table.extents.push((range.start, range.end.saturating_sub(range.start)));
         self.table.numbers.insert((block, target), edge);
@@ -203,10 +214,15 @@ impl Keys<'_> {
         let name = self.symbols.functions()[function].name.as_str();
         let kind = match name {
             _ if name.starts_with("_dl_runtime_resolve") => CalleeKind::Resolver,
-            _ if name.ends_with("@plt") || name.ends_with(".plt") => CalleeKind::Stub,
+            _ if is_stub(name) => CalleeKind::Stub,
             _ => CalleeKind::Function,
         };
         // Number 0 is that of unknown code.
         (range, function as u32 + 1, kind)
     }
+}
+
+/// Whether a function of this name is a stub of the linkage table.
+pub fn is_stub(name: &str) -> bool {
+    name.ends_with("@plt") || name.ends_with(".plt")
 }

@@ -20,6 +20,7 @@ mod tests;
 mod thread;
 
 pub use events::{Event, Events};
+pub use keys::is_stub;
 pub use stack::Collects;
 pub use thread::MoreInstructions;
 
@@ -57,6 +58,8 @@ pub trait CallGraph {
     fn targets(&mut self, image: u32, more: &[DirectTarget]);
     /// Follows records of a thread of an image. Those that are no words of calls go to `simulate`.
     fn records(&mut self, thread: (u32, u32), records: &[Record], simulate: Simulate<'_>);
+    /// Passes over records of a thread whose image rests, except those that later records rely on.
+    fn pass(&mut self, thread: (u32, u32), records: &[Record]);
     /// Notes the running sums of a thread.
     fn ticks(&mut self, image: u32, thread: u32, ticks: Ticks);
     /// Sets whether a thread counts.
@@ -148,6 +151,10 @@ impl<const N: usize> CallGraph for Graph<N> {
         if N > 1 {
             thread.follow_steps(records, batch, &mut keys);
         }
+    }
+
+    fn pass(&mut self, (image, thread): (u32, u32), records: &[Record]) {
+        self.thread(image, thread).pass(records);
     }
 
     fn ticks(&mut self, image: u32, thread: u32, ticks: Ticks) {

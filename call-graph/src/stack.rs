@@ -8,6 +8,8 @@
 //!
 //! A jump into another function opens a frame with the slot of the frame below it, so that the same
 //! return closes both; a stub of the linkage table is replaced by the function that it jumps to.
+//! Most of these jumps are not recorded, because they lead where the last one did: the function
+//! behind the stub then takes the stub's place at once, and a record that follows corrects it.
 //!
 //! An edge's costs are those between the call and its return. While a function is open, its further
 //! calls are counted and have no costs of their own, because the outermost call has them. Source:
@@ -18,6 +20,8 @@ const FRAMES_SEARCHED: usize = 4096;
 /// Most calls that are open at a time; with one more all of them are closed. A stack of 8 MB holds
 /// half as many. Whoever writes false records into the ring thus takes no more memory than this.
 const FRAMES_MAX: usize = 1 << 20;
+/// Instead of the edge to a stub: the call went through none.
+pub(super) const NO_STUB: u32 = u32::MAX;
 /// Frames that lie further below a call belong to another stack.
 const STACK_BYTES_MAX: i32 = 64 << 20;
 
@@ -57,15 +61,53 @@ impl<const N: usize> Edge<N> {
     }
 }
 
-/// What is known of an edge: its number and its callee.
+/// What is known of an edge: its number and its callee. It has eight bytes, which are copied at
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     /// The number of the edge.
     pub(super) edge: u32,
+    /// The number of the callee's function, with what the callee is in the upper two bits.
+    callee: u32,
+}
+
+impl Known {
+    /// The lowest bit that says what a callee is.
+    const KIND_SHIFT: u32 = 30;
+    /// No edge.
+    pub(super) const NONE: Known = Known { edge: u32::MAX, callee: 0 };
+
+    pub(super) fn new(edge: u32, function: u32, kind: CalleeKind) -> Known {
+        debug_assert!(function >> Known::KIND_SHIFT == 0, "no program has that many functions");
+        Known { edge, callee: function | (kind as u32) << Known::KIND_SHIFT }
+    }
+
+    /// The edge, if there is one.
+    #[inline(always)]
+    pub(super) fn some(self) -> Option<Known> {
+        (self.edge != u32::MAX).then_some(self)
+    }
+
     /// The number of the callee's function.
-    pub(super) function: u32,
+    #[inline(always)]
+    pub(super) fn function(self) -> u32 {
+        self.callee & ((1 << Known::KIND_SHIFT) - 1)
+    }
+
+    /// Whether the callee is a stub of the linkage table.
+    #[inline(always)]
+    pub(super) fn is_stub(self) -> bool {
+        self.callee >> Known::KIND_SHIFT == CalleeKind::Stub as u32
+    }
+
     /// What the callee is.
-    pub(super) kind: CalleeKind,
+    pub(super) fn kind(self) -> CalleeKind {
+        match self.callee >> Known::KIND_SHIFT {
+            0 => CalleeKind::Function,
+            1 => CalleeKind::Stub,
+            _ => CalleeKind::Resolver,
+        }
+    }
 }
 
 /// What a callee is.
@@ -96,6 +138,8 @@ struct Frame<const N: usize> {
     /// The low half of the address of the slot with the return address.
     slot: u32,
     known: Known,
+    /// The edge to the stub of the linkage table whose place the call took, or [`NO_STUB`].
+    through: u32,
     is_outermost: bool,
     /// Whether the call was counted in the present part.
     is_counted: bool,
@@ -137,8 +181,21 @@ impl<const N: usize> ShadowStack<N> {
     /// A call by an edge, with the stack pointer that it finds.
     #[inline(always)]
     pub(super) fn call(&mut self, pointer: u32, known: Known, now: &Costs<N>, collects: Collects) {
+        self.call_through(pointer, (NO_STUB, known), now, collects);
+    }
+
+    /// A call of a stub, by the edge `through`, that is known to jump on: the edge `known` takes
+    /// its place.
+    #[inline(always)]
+    pub(super) fn call_through(
+        &mut self,
+        pointer: u32,
+        (through, known): (u32, Known),
+        now: &Costs<N>,
+        collects: Collects,
+    ) {
         self.abandon(pointer, now);
-        self.open(pointer.wrapping_sub(8), known, now, collects);
+        self.open(pointer.wrapping_sub(8), (through, known), now, collects);
     }
 
     /// Closes the frames whose slots lie below the stack pointer: they will not return.
@@ -155,6 +212,17 @@ impl<const N: usize> ShadowStack<N> {
         self.frames.last().map(|top| top.known)
     }
 
+    /// The edge to the stub whose place the innermost call took, or to the stub that it called.
+    #[inline(always)]
+    pub(super) fn innermost_stub(&self) -> Option<u32> {
+        let top = self.frames.last()?;
+        match (top.through, top.known.is_stub()) {
+            (NO_STUB, true) => Some(top.known.edge),
+            (NO_STUB, false) => None,
+            (stub, _) => Some(stub),
+        }
+    }
+
     /// A jump by an edge into another function than the innermost one.
     #[inline(never)]
     pub(super) fn jump(&mut self, known: Known, now: &Costs<N>, collects: Collects) {
@@ -162,29 +230,30 @@ impl<const N: usize> ShadowStack<N> {
         // Functions that jump at each other have one frame each.
         let chain = self.frames.iter().rev().take_while(|frame| frame.slot == slot);
         let mut chain = chain.take(FRAMES_SEARCHED);
-        match chain.position(|frame| frame.known.function == known.function) {
+        match chain.position(|frame| frame.known.function() == known.function()) {
             Some(above) => (0..above).for_each(|_| self.close(now)),
-            None => self.open(slot, known, now, collects),
+            None => self.open(slot, (NO_STUB, known), now, collects),
         }
     }
 
-    /// The innermost frame, which is a stub's, becomes one of another edge.
-    pub(super) fn replace(&mut self, known: Known) {
+    /// The innermost frame, which is that of the stub to which the edge `through` leads or took its
+    /// place, becomes one of another edge.
+    pub(super) fn replace(&mut self, (through, known): (u32, Known)) {
         let Some(stub) = self.frames.pop() else { return };
-        *at(&mut self.open, stub.known.function, 0) -= 1;
+        *at(&mut self.open, stub.known.function(), 0) -= 1;
         if stub.is_counted {
             let edge = at(&mut self.edges, stub.known.edge, Edge::NONE);
             edge.calls -= 1;
             edge.collected -= u64::from(stub.collects == Collects::Yes);
         }
-        self.open(stub.slot, known, &stub.from, stub.collects);
+        self.open(stub.slot, (through, known), &stub.from, stub.collects);
     }
 
     /// The innermost frame ends, and one of another edge takes its place on the stack.
     pub(super) fn succeed(&mut self, known: Known, now: &Costs<N>, collects: Collects) {
         let Some(slot) = self.frames.last().map(|top| top.slot) else { return };
         self.close(now);
-        self.open(slot, known, now, collects);
+        self.open(slot, (NO_STUB, known), now, collects);
     }
 
     /// A return through the slot to which the stack pointer points.
@@ -229,22 +298,23 @@ impl<const N: usize> ShadowStack<N> {
     }
 
     #[inline(always)]
-    fn open(&mut self, slot: u32, known: Known, now: &Costs<N>, collects: Collects) {
+    fn open(&mut self, slot: u32, (through, known): (u32, Known), now: &Costs<N>, collects: Collects) {
         if self.frames.len() >= self.frames.capacity() {
             self.make_room(now);
         }
-        let is_outermost = match self.open.get_mut(known.function as usize) {
+        let is_outermost = match self.open.get_mut(known.function() as usize) {
             Some(open) => {
                 *open += 1;
                 *open == 1
             }
-            None => self.first_of_function(known.function),
+            None => self.first_of_function(known.function()),
         };
         match self.edges.get_mut(known.edge as usize) {
             Some(edge) => edge.count(collects),
             None => self.first_of_edge(known.edge, collects),
         }
-        self.frames.push(Frame { slot, known, is_outermost, is_counted: true, collects, from: *now });
+        let is_counted = true;
+        self.frames.push(Frame { slot, known, through, is_outermost, is_counted, collects, from: *now });
     }
 
     /// Counts a frame of a function that the table does not have; it is an outermost one.
@@ -295,7 +365,7 @@ impl<const N: usize> ShadowStack<N> {
         // the whole would have to wait until these stores have reached the cache.
         let Some(frame) = self.frames.last() else { return };
         // Its call has entered the function into the table.
-        if let Some(open) = self.open.get_mut(frame.known.function as usize) {
+        if let Some(open) = self.open.get_mut(frame.known.function() as usize) {
             *open -= 1;
         }
         if frame.is_outermost {

@@ -1,6 +1,7 @@
 //! Shadow stacks against a twin that adds each cost to every open call.
 
 mod batches;
+mod stubs;
 
 use super::stack::{CalleeKind, Collects, Known, ShadowStack};
 use instrument::Block;
@@ -10,7 +11,7 @@ const FUNCTIONS: u32 = 5;
 const TOP: u32 = 0x8000_0000;
 
 fn known(edge: u32) -> Known {
-    Known { edge, function: edge % FUNCTIONS, kind: CalleeKind::Function }
+    Known::new(edge, edge % FUNCTIONS, CalleeKind::Function)
 }
 
 /// Every open call with its slot and edge, and sums by edge.
@@ -128,10 +129,10 @@ fn calls_that_nobody_collects_need_costs() {
 
 #[test]
 fn a_stub_gives_its_place_away_and_a_resolver_ends() {
-    let stub = Known { kind: CalleeKind::Stub, ..known(1) };
+    let stub = Known::new(1, 1, CalleeKind::Stub);
     let mut stack = ShadowStack::new();
     stack.call(TOP, stub, &[0], Collects::Yes);
-    stack.replace(known(2));
+    stack.replace((1, known(2)));
     stack.succeed(known(3), &[10], Collects::Yes);
     stack.give_back(TOP - 8, &[15]);
     assert_eq!(counted(&mut stack, 15), BTreeMap::from([(2, (1, 10)), (3, (1, 5))]));
@@ -150,7 +151,7 @@ fn another_stack_closes_nothing() {
 #[test]
 fn open_calls_are_bounded() {
     let mut stack = ShadowStack::<1>::new();
-    let known = Known { edge: 0, function: 0, kind: CalleeKind::Function };
+    let known = Known::new(0, 0, CalleeKind::Function);
     let calls = (1 << 20) + 5;
     for call in 0..calls {
         stack.call(0xf000_0000 - 16 * call, known, &[u64::from(call)], Collects::Yes);

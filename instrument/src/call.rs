@@ -10,6 +10,14 @@
 //! | call, jump, return | instructions | low half of the stack pointer |
 //! | loads and stores, if they are counted | loads | low half of the number of stores |
 //! | target, of calls and jumps by a register or memory | target | 0 |
+//! | target, of the jump of a stub | target | eighth of the stub's address |
+//!
+//! **Stubs.** Half of the transfers of some programs are jumps of stubs of the linkage table, which
+//! lead to the same function again and again. Each thread has [`STUB_CELLS`] cells with the targets
+//! of such jumps. A stub's jump is recorded if its target is not that of the stub's cell, or if
+//! another record than that of the transfer to the stub precedes it; the record makes its target
+//! the cell's. An observer that keeps equal cells therefore knows where jumps without a record
+//! lead, even where two stubs share a cell ([`StubTargets`]).
 //!
 //! A direct call or jump has one target, which the observer learns once, as a [`DirectTarget`].
 //!
@@ -57,6 +65,52 @@ pub(crate) const DIRECT_CALL: u32 = 6;
 /// The size code of a word that begins a direct jump's record.
 pub(crate) const DIRECT_JUMP: u32 = 7;
 
+/// The size code of a word that begins the record of a stub's jump.
+pub(crate) const STUB_JUMP: u32 = 8;
+/// The size code of the word with the target of a stub's jump.
+pub(crate) const STUB_TARGET: u32 = 9;
+
+/// How many cells a thread has for targets of stubs.
+pub const STUB_CELLS: usize = 4096;
+
+/// The cell of the stub with this number, an eighth of its address.
+pub(crate) fn stub_cell(number: u32) -> usize {
+    number as usize % STUB_CELLS
+}
+
+/// The number of the stub at `address`: an eighth of it. Stubs have 8 or 16 bytes and begin at
+/// multiples of that.
+pub fn stub_number(address: u64) -> u32 {
+    (address >> 3) as u32
+}
+
+/// What the cells of a thread hold: where stubs jumped last.
+#[derive(Clone, Debug, Default)]
+pub struct StubTargets(Vec<u64>);
+
+impl StubTargets {
+    /// Where the stub with this number jumps, if no other record says so.
+    #[inline(always)]
+    pub fn get(&self, number: u32) -> Option<u64> {
+        self.0.get(stub_cell(number)).copied().filter(|&target| target != 0)
+    }
+
+    /// Follows the record of a stub's jump.
+    pub fn set(&mut self, number: u32, target: u64) {
+        if self.0.is_empty() {
+            self.0 = vec![0; STUB_CELLS];
+        }
+        self.0[stub_cell(number)] = target;
+    }
+
+    /// Follows a record, if it has the target of a stub's jump; every other record is passed over.
+    pub fn follow(&mut self, record: &Record) {
+        if record.what & 0xff == what(0, STUB_TARGET) {
+            self.set(record.extra, record.address);
+        }
+    }
+}
+
 /// The word `what` of a record of block `block`.
 pub(crate) fn what(block: u32, code: u32) -> u32 {
     block << 8 | (RecordKind::Tool as u32) << 4 | code
@@ -81,6 +135,13 @@ pub enum Transfer {
     Call(u64),
     /// A jump to this address.
     Jump(u64),
+    /// The jump of a stub of the linkage table.
+    StubJump {
+        /// The stub's number ([`stub_number`]).
+        stub: u32,
+        /// Where it leads.
+        target: u64,
+    },
     /// A call of the block's only target.
     DirectCall,
     /// A jump to the block's only target.
@@ -156,6 +217,11 @@ impl CallReader {
             RETURN => Transfer::Return,
             DIRECT_CALL => Transfer::DirectCall,
             DIRECT_JUMP => Transfer::DirectJump,
+            STUB_JUMP => {
+                let word = words.get(count).filter(|word| code(word) == STUB_TARGET)?;
+                count += 1;
+                Transfer::StubJump { stub: word.extra, target: word.address }
+            }
             kind @ (CALL | JUMP) => {
                 let target = words.get(count).filter(|word| code(word) == TARGET)?.address;
                 count += 1;
@@ -182,6 +248,7 @@ impl CallReader {
         match u32::from(word.code().0) & 15 {
             CALL => self.open = Some(begins(Transfer::Call(0))),
             JUMP => self.open = Some(begins(Transfer::Jump(0))),
+            STUB_JUMP => self.open = Some(begins(Transfer::StubJump { stub: 0, target: 0 })),
             RETURN => self.open = Some(begins(Transfer::Return)),
             DIRECT_CALL => self.open = Some(begins(Transfer::DirectCall)),
             DIRECT_JUMP => self.open = Some(begins(Transfer::DirectJump)),
@@ -193,13 +260,19 @@ impl CallReader {
             }
             TARGET => match &mut self.open.as_mut()?.transfer {
                 Transfer::Call(target) | Transfer::Jump(target) => *target = word.address,
-                Transfer::DirectCall | Transfer::DirectJump | Transfer::Return => {}
+                _ => {}
             },
+            STUB_TARGET => {
+                if let Transfer::StubJump { stub, target } = &mut self.open.as_mut()?.transfer {
+                    (*stub, *target) = (word.extra, word.address);
+                }
+            }
             _ => return None,
         }
         let has_references = self.records == CallRecords::References;
         let last = match self.open?.transfer {
             Transfer::Call(_) | Transfer::Jump(_) => TARGET,
+            Transfer::StubJump { .. } => STUB_TARGET,
             _ if has_references => REFERENCES,
             Transfer::DirectCall => DIRECT_CALL,
             Transfer::DirectJump => DIRECT_JUMP,
@@ -232,12 +305,17 @@ mod tests {
             word(9, REFERENCES, 40, 15),
             word(4, DIRECT_JUMP, 130, 0xff8),
             word(4, REFERENCES, 41, 15),
+            word(5, STUB_JUMP, 135, 0xff8),
+            word(5, REFERENCES, 42, 16),
+            word(5, STUB_TARGET, 0x7777, 0x88),
         ];
         let events: Vec<CallEvent> = words.iter().filter_map(|word| reader.read(word)).collect();
         let mut whole = CallReader::new(CallRecords::References);
         assert_eq!(whole.read_whole::<true>(&words), Some((events[0], 3)));
         assert_eq!(whole.read_whole::<true>(&words[3..]), Some((events[1], 2)));
         assert_eq!(whole.read_whole::<true>(&words[5..]), Some((events[2], 2)));
+        assert_eq!(whole.read_whole::<true>(&words[7..]), Some((events[3], 3)));
+        assert_eq!(whole.read_whole::<true>(&words[7..9]), None, "its target follows later");
         assert_eq!(whole.read_whole::<true>(&words[..2]), None, "its target follows later");
         assert_eq!(whole.read_whole::<false>(&words[2..]), None, "it has no beginning");
         let ticks = |instructions, loads, stores| Ticks { instructions, loads, stores };
@@ -251,7 +329,9 @@ mod tests {
             CallEvent { transfer: Transfer::Return, block: 9, stack: 0xff8, ticks: ticks(120, 40, 15) };
         let jump =
             CallEvent { transfer: Transfer::DirectJump, block: 4, stack: 0xff8, ticks: ticks(130, 41, 15) };
-        assert_eq!(events, [call, back, jump]);
+        let stub = Transfer::StubJump { stub: 0x88, target: 0x7777 };
+        let stub = CallEvent { transfer: stub, block: 5, stack: 0xff8, ticks: ticks(135, 42, 16) };
+        assert_eq!(events, [call, back, jump, stub]);
     }
 
     #[test]

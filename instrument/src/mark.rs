@@ -137,6 +137,17 @@ pub trait Marker {
     fn function_around(&mut self, _module: &Module, _address: u64) -> Option<Range<u64>> {
         None
     }
+    /// Whether the function at `address`, which lies in `module`, is a stub of the linkage table.
+    /// Asked where calls are recorded: of the jumps of stubs, few are recorded
+    /// ([`StubTargets`](crate::call::StubTargets)).
+    fn is_stub(&mut self, _module: &Module, _address: u64) -> bool {
+        false
+    }
+    /// After how many instructions a block ends even without a control transfer, if that is less
+    /// than [`event::BLOCK_INSTRUCTIONS_MAX`].
+    fn block_instructions_max(&self) -> usize {
+        event::BLOCK_INSTRUCTIONS_MAX
+    }
     /// A thread begins; the deeds come before everything that it counts.
     fn starts(&mut self, thread: &MarkedThread, birth: Birth) -> Vec<Deed>;
     /// A thread has reached a mark.

@@ -33,7 +33,7 @@ impl Observer for Sums {
             match event.transfer {
                 Transfer::Call(_) | Transfer::DirectCall => self.calls += 1,
                 Transfer::Return => self.returns += 1,
-                Transfer::Jump(_) | Transfer::DirectJump => self.jumps += 1,
+                Transfer::Jump(_) | Transfer::StubJump { .. } | Transfer::DirectJump => self.jumps += 1,
             }
         }
     }

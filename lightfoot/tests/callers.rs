@@ -171,3 +171,68 @@ fn flags_live_through_jumps_within_a_function() {
         assert_eq!(ran.ends_with(0).stdout, b"0\n", "{more:?}");
     }
 }
+
+/// Valgrind's sequence for amd64, and a request with two arguments.
+const REQUEST: &str =
+    "#define SEQUENCE \" rol $3,%%rdi\\n rol $13,%%rdi\\n rol $61,%%rdi\\n rol $51,%%rdi\\n\" \\
+        \" xchg %%rbx,%%rbx\\n\"
+    static long request(long code, const void *first, const void *second) {
+        volatile long words[6] = { code, (long)first, (long)second, 0, 0, 0 }; long answer = 0;
+        __asm__ volatile(SEQUENCE : \"+d\"(answer) : \"a\"(words) : \"cc\", \"memory\");
+        return answer; }\n";
+
+/// Runs 130 instructions between two requests, the second of which ends instrumentation.
+const STRAIGHT: &str = "int main(void) {
+        static const long start[6] = { 0x43540004 }, stop[6] = { 0x43540005 };
+        __asm__ volatile(\" xor %%edx,%%edx\\n\" SEQUENCE \" mov %1,%%rax\\n xor %%edx,%%edx\\n .rept 128\\n nop\\n .endr\\n\"
+            SEQUENCE : : \"a\"(start), \"r\"(stop) : \"rdx\", \"cc\", \"memory\");
+        return (int)request(0, 0, 0); }";
+
+#[test]
+fn blocks_are_as_long_as_valgrinds() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "straight", &["-O1"], &format!("{REQUEST}{STRAIGHT}")) else {
+        return;
+    };
+    let options = ["--tool=callgrind", "--cache-sim=yes", "--instr-atstart=no", "--callgrind-out-file=out"];
+    valgrind(&bench, &options, &program).ends_with(0);
+    let file = std::fs::read_to_string(bench.path().join("out")).unwrap();
+    let count = |name: &str| {
+        file.lines()
+            .find_map(|line| line.strip_prefix(name))
+            .and_then(|rest| rest.trim().split(' ').next()?.parse::<u64>().ok())
+    };
+    // The block that ends with the request to stop has 11 instructions, and is left out.
+    assert_eq!((count("totals:"), count("summary:")), (Some(120), Some(131)), "{file}");
+}
+
+/// Prints by requests, and returns the number of bytes of two texts.
+const PRINTS: &str = "#include <stdarg.h>
+    static long print(const char *format, ...) { va_list all; va_start(all, format);
+        long count = request(0x1403, format, &all); va_end(all); return count; }
+    int main(void) { long first = print(\"%s is %d of %lu, %.2f, %d %d %d\\n\", \"this\", -3, 1ul << 40, 1.5, 4, 5, 6);
+        return (int)(first + print(\"not ended\")) + (int)request(0x1403, (void *)8, (void *)8); }";
+
+#[test]
+fn what_a_program_prints_by_requests_stands_in_the_log() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "prints", &["-O1"], &format!("{REQUEST}{PRINTS}")) else { return };
+    let line = "** this is -3 of 1099511627776, 1.50, 4 5 6\n";
+    let status = line.len() as i32 - "** ".len() as i32 + "not ended".len() as i32;
+    let options = ["--tool=callgrind", "--callgrind-out-file=out"];
+    for more in [&[][..], &["-q"], &["--log-file=log"], &["-q", "--log-file=log"]] {
+        let ran = valgrind(&bench, &[&options[..], more].concat(), &program);
+        let error = String::from_utf8_lossy(&ran.ends_with(status).stderr).into_owned();
+        let log = match more.contains(&"--log-file=log") {
+            true => std::fs::read_to_string(bench.path().join("log")).unwrap(),
+            false => error,
+        };
+        let printed: Vec<usize> = log.match_indices("** ").map(|(at, _)| at).collect();
+        assert!(log.contains(line) && log.contains("** not ended\n") && printed.len() == 2, "{log}");
+        let [command, counted] = ["Command: ", "Collected : "].map(|word| log.find(word));
+        match more.contains(&"-q") {
+            true => assert_eq!((command, counted), (None, None), "{log}"),
+            false => assert!(command < Some(printed[0]) && Some(printed[1]) < counted, "{log}"),
+        }
+    }
+}

@@ -44,10 +44,10 @@ fn table() -> EdgeTable {
     table
 }
 
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % end
     }
@@ -99,10 +99,14 @@ fn words(numbers: &mut Numbers, references: bool) -> Vec<Record> {
 }
 
 /// The edges of all calls, if the records come in batches of these lengths.
-fn edges<const N: usize>(records: &[Record], mut length: impl FnMut() -> usize) -> BTreeMap<u32, Edge<N>> {
+pub(super) fn edges<const N: usize>(
+    mut table: EdgeTable,
+    records: &[Record],
+    mut length: impl FnMut() -> usize,
+) -> BTreeMap<u32, Edge<N>> {
     let kind = if N == 1 { CallRecords::Instructions } else { CallRecords::References };
     let counting = Counting { more: |_| 0, layout: StateLayout::default() };
-    let (mut table, mut symbols, mut batch) = (table(), Symbolizer::new(), Batch::default());
+    let (mut symbols, mut batch) = (Symbolizer::new(), Batch::default());
     let mut thread = ThreadCalls::<N>::new(kind);
     thread.collects = Collects::Yes;
     let mut rest = records;
@@ -128,20 +132,20 @@ fn batches_are_their_words_one_by_one() {
     for seed in 0..200 {
         let mut numbers = Numbers(seed);
         let records = words(&mut numbers, false);
-        let single = edges::<1>(&records, || 1);
+        let single = edges::<1>(table(), &records, || 1);
         assert!(single.len() > 20, "{single:?}");
-        assert_eq!(edges::<1>(&records, || usize::MAX), single, "seed {seed}");
-        assert_eq!(edges::<1>(&records, || 1 + numbers.below(9) as usize), single, "seed {seed}");
+        assert_eq!(edges::<1>(table(), &records, || usize::MAX), single, "seed {seed}");
+        assert_eq!(edges::<1>(table(), &records, || 1 + numbers.below(9) as usize), single, "seed {seed}");
         let records = words(&mut numbers, true);
-        let single = edges::<9>(&records, || 1);
-        assert_eq!(edges::<9>(&records, || usize::MAX), single, "seed {seed}");
-        assert_eq!(edges::<9>(&records, || 1 + numbers.below(9) as usize), single, "seed {seed}");
+        let single = edges::<9>(table(), &records, || 1);
+        assert_eq!(edges::<9>(table(), &records, || usize::MAX), single, "seed {seed}");
+        assert_eq!(edges::<9>(table(), &records, || 1 + numbers.below(9) as usize), single, "seed {seed}");
     }
 }
 
 #[test]
 fn a_call_through_a_stub_is_one_of_its_function() {
-    let known = |edge| Known { edge, function: 1, kind: CalleeKind::Function };
+    let known = |edge| Known::new(edge, 1, CalleeKind::Function);
     let mut table = table();
     let mut symbols = Symbolizer::new();
     let keys = Keys { table: &mut table, symbols: &mut symbols, modules: &[] };

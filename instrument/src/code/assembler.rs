@@ -279,6 +279,11 @@ impl Assembler {
         self.code.mov(Size::Qword, in_context_at(at, i32::from(displacement)), gpr(register));
     }
 
+    /// `mov register, gs:[at + displacement]`
+    pub(crate) fn load_at(&mut self, register: u8, at: u8, displacement: i32) {
+        self.code.mov_from(Size::Qword, gpr(register), in_context_at(at, displacement));
+    }
+
     /// `prefetchw gs:[at + displacement]`
     pub(crate) fn prefetch_write(&mut self, at: u8, displacement: i32) {
         self.code.prefetch(Prefetch::Write, in_context_at(at, displacement));

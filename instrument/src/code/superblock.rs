@@ -23,6 +23,8 @@ pub(crate) struct BasicBlock {
     /// The addresses of the function whose jump by a register or memory ends the block: jumps
     /// within them are no calls. `None` records all jumps, if calls are recorded.
     pub(crate) jumps_within: Option<Range<u64>>,
+    /// Whether it is a stub of the linkage table, whose jump is recorded as such.
+    pub(crate) is_stub: bool,
 }
 
 impl BasicBlock {

@@ -18,18 +18,28 @@
 //!                                    └─no─▶ flags back ─▶ words ─────────────────▲
 //! ```
 //!
+//! The jump of a stub of the linkage table is passed over if the last record is that of the
+//! transfer to the stub, and the cell of the stub has the jump's target:
+//!
+//! ```text
+//!   sum of the last record = sum before the stub, and cell = target? ──yes──────▶ the transfer
+//!                                    └─no─▶ cell = target ─▶ words (cold) ───────────▲
+//! ```
+//!
 //! **Leaves out** which fragments record (`plan`), and what the words
 //! mean (`call`).
 
 use super::emitter::Emitter;
 use super::transfer::BlockEnd;
 use crate::call::CallRecords;
-use crate::call::{self, CALL, DIRECT_CALL, DIRECT_JUMP, JUMP, REFERENCES, RETURN, TARGET};
+use crate::call::{self, stub_cell, stub_number, CALL, DIRECT_CALL, DIRECT_JUMP, JUMP};
+use crate::call::{REFERENCES, RETURN, STUB_JUMP, STUB_TARGET, TARGET};
 use crate::code::assembler::{gpr, reg, Assembler};
+use crate::code::buffer::{Label, Section};
 use crate::code::counter::tick_address;
 use crate::plan::block::{recorded_transfer, RecordedTransfer};
 use crate::target::layout::context;
-use assembler::{Alu, Condition, Gpr, Memory, Size};
+use assembler::{Alu, Condition, Gpr, Memory, Scale, Size};
 use std::ops::Range;
 
 /// The sums that each word has: their indices, and the size code that `first` may replace.
@@ -72,10 +82,15 @@ impl Emitter {
             RecordedTransfer::IndirectJump => JUMP,
             RecordedTransfer::Return => RETURN,
         };
+        if kind == RecordedTransfer::IndirectJump && end.block.is_stub {
+            return self.stub_jump(end);
+        }
         // Most jumps by a register or memory are those of a `switch`.
         let function = end.block.jumps_within.as_ref().filter(|_| kind == RecordedTransfer::IndirectJump);
         let inside = function.map(|function| self.jump_if_within(function));
-        self.indirect_words(end, first);
+        let added = self.not_yet_added();
+        let words = Words { block: end.block.number, first, added, calls: self.calls };
+        words.emit(&mut self.buffer.hot, (TARGET, 0));
         if let Some(inside) = inside {
             self.land_within(inside);
         }
@@ -123,30 +138,107 @@ impl Emitter {
         }
     }
 
-    /// Emits the words of an indirect transfer, the first of which has the size code `first`.
-    fn indirect_words(&mut self, end: &BlockEnd, first: u32) {
-        let block = end.block.number;
-        let added = if self.counted { [0; 3] } else { self.weights };
-        let words = self.words();
-        let code = &mut self.buffer.hot;
-        code.load(reg::RDX, context::RING_POSITION);
-        for (first_sum, size_code) in words {
-            let size_code = if first_sum == 0 { first } else { size_code };
-            word(code, (reg::RDX, 0), reg::RAX, first_sum, added, call::what(block, size_code));
-            code.advance(reg::RDX, 16);
+    /// What the fragment has not yet added to the running sums.
+    fn not_yet_added(&self) -> [u16; 3] {
+        if self.counted {
+            [0; 3]
+        } else {
+            self.weights
         }
-        if first != RETURN {
-            code.store_at(reg::RCX, reg::RDX, 0);
-            code.store_imm_at(reg::RDX, 8, call::what(block, TARGET));
-            code.advance(reg::RDX, 16);
+    }
+
+    /// Emits the jump of a stub with its target in rcx, as far as it is recorded. Changes rax and
+    /// rdx, and no flags.
+    fn stub_jump(&mut self, end: &BlockEnd) {
+        let added = self.not_yet_added();
+        let number = stub_number(end.block.ip);
+        let cell = context::STUBS + 8 * stub_cell(number) as u32;
+        let words = Words { block: end.block.number, first: STUB_JUMP, added, calls: self.calls };
+        let hot = &mut self.buffer.hot;
+        hot.store(reg::RCX, context::TEMP);
+        // rax is 0 if the last words are those of the transfer to this block: the sum that they
+        // have plus this block's instructions is the present sum.
+        hot.load(reg::RAX, context::RING_POSITION);
+        hot.load_at(reg::RAX, reg::RAX, -16 * words.with_sums() as i32);
+        hot.not(reg::RAX);
+        hot.load(reg::RDX, tick_address(0));
+        let own = i32::from(added[0]) - end.block.instructions.len() as i32 + 1;
+        let unknown = Memory::at(Gpr::RAX).index(Gpr::RDX, Scale::One).plus(own);
+        hot.code().lea(Size::Qword, Gpr::RAX, unknown);
+        // rdx is 0 if the cell has the complement of the target.
+        hot.load(reg::RDX, cell);
+        let changed = Memory::at(Gpr::RDX).index(Gpr::RCX, Scale::One).plus(1);
+        hot.code().lea(Size::Qword, Gpr::RDX, changed);
+        for difference in [reg::RAX, reg::RDX] {
+            let hot = &mut self.buffer.hot;
+            hot.mov(reg::RCX, difference);
+            let equal = hot.code().short_jump_if_rcx_zero();
+            let recorded = hot.jump();
+            hot.code().land_short(equal);
+            self.buffer.link(Section::Hot, recorded, Label::Cold(self.buffer.cold.len()));
         }
-        code.store(reg::RDX, context::RING_POSITION);
+        self.buffer.hot.load(reg::RCX, context::TEMP);
+        let back = self.buffer.hot.len();
+        let cold = &mut self.buffer.cold;
+        cold.load(reg::RCX, context::TEMP);
+        cold.mov(reg::RDX, reg::RCX);
+        cold.not(reg::RDX);
+        cold.store(reg::RDX, cell);
+        words.emit(cold, (STUB_TARGET, number));
+        let done = cold.jump();
+        self.buffer.link(Section::Cold, done, Label::Hot(back));
     }
 
     /// The words with sums that each transfer has.
     fn words(&self) -> impl Iterator<Item = (usize, u32)> {
-        let count = if self.calls == CallRecords::References { 2 } else { 1 };
-        WORDS.into_iter().take(count)
+        WORDS.into_iter().take(words_with_sums(self.calls))
+    }
+}
+
+/// How many words of a transfer have sums.
+fn words_with_sums(calls: CallRecords) -> usize {
+    match calls {
+        CallRecords::References => 2,
+        CallRecords::Instructions | CallRecords::None => 1,
+    }
+}
+
+/// The words of a call, jump or return by a register or memory.
+struct Words {
+    /// The block that ends with it.
+    block: u32,
+    /// The size code of the first word.
+    first: u32,
+    /// What the fragment has not yet added to the running sums.
+    added: [u16; 3],
+    calls: CallRecords,
+}
+
+impl Words {
+    /// How many of them have sums.
+    fn with_sums(&self) -> usize {
+        words_with_sums(self.calls)
+    }
+
+    /// Emits the words. rcx has the target, whose word has this size code and this `extra`; returns
+    /// have no such word. Changes rax and rdx.
+    fn emit(&self, code: &mut Assembler, (target, extra): (u32, u32)) {
+        code.load(reg::RDX, context::RING_POSITION);
+        for (first_sum, size_code) in WORDS.into_iter().take(self.with_sums()) {
+            let size_code = if first_sum == 0 { self.first } else { size_code };
+            let what = call::what(self.block, size_code);
+            word(code, (reg::RDX, 0), reg::RAX, first_sum, self.added, what);
+            code.advance(reg::RDX, 16);
+        }
+        if self.first != RETURN {
+            code.store_at(reg::RCX, reg::RDX, 0);
+            code.store_imm_at(reg::RDX, 8, call::what(self.block, target));
+            if target == STUB_TARGET {
+                code.store_imm_at(reg::RDX, 12, extra);
+            }
+            code.advance(reg::RDX, 16);
+        }
+        code.store(reg::RDX, context::RING_POSITION);
     }
 }
 

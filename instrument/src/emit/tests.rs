@@ -37,6 +37,7 @@ fn block(code: &[u8]) -> BasicBlock {
         events,
         is_tail_jump: false,
         jumps_within: None,
+        is_stub: false,
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) use counted::ProfileTables;
 pub(crate) use posts::Answer;
 
 use crate::cache::CodeCache;
+use crate::call::{CallRecords, STUB_CELLS};
 use crate::code::counter::tick_address;
 use crate::code::decode::CodeReader;
 use crate::code::lookup::TableSize;
@@ -325,6 +326,10 @@ impl Image {
         self.begin_posts(context);
         self.write64(context, context::FS_BASE, fs_base);
         (0..3).for_each(|index| self.write64(context, tick_address(index), 0));
+        if self.translator.calls != CallRecords::None && !is_new {
+            let zeros = [0; 8 * STUB_CELLS];
+            self.shared.write(self.context(context) + context::STUBS as usize, &zeros);
+        }
         let address = CONTEXTS + context as u64 * context::BYTES;
         self.write64(context, context::OWN_STACK, address + u64::from(context::PROGRAM_STACK));
         self.write64(context, context::MASK_LOOKUP, self.translator.cache.table_size.mask());

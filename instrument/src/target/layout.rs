@@ -178,8 +178,11 @@ pub(crate) mod context {
     pub(crate) const PAGE_HINTS_COUNT: u32 = 4096;
     /// For each hint, the number of entries whose pages have it, a byte each.
     pub(crate) const PAGE_COUNTS: u32 = PAGE_HINTS + PAGE_HINTS_COUNT;
+    /// For each value of [`crate::call::stub_cell`], the complement of the address to which a stub
+    /// of the linkage table jumped last, 8 bytes each.
+    pub(crate) const STUBS: u32 = PAGE_COUNTS + PAGE_HINTS_COUNT;
     /// Exit counters, 8 bytes each.
-    pub(crate) const COUNTERS: u32 = PAGE_COUNTS + PAGE_HINTS_COUNT;
+    pub(crate) const COUNTERS: u32 = STUBS + 8 * crate::call::STUB_CELLS as u32;
     /// Offsets of the parts that all fragments use often: scratch words and filters, times of
     /// lines, counters.
     pub(crate) const OFTEN_USED: [u32; 4] = [0, FETCH_TIMES, COUNTERS, COUNTERS + (2 << 20)];

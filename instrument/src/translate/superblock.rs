@@ -2,7 +2,7 @@
 
 use super::policy::{Ahead, Extent, Role};
 use super::Translator;
-use crate::call::CallRecords;
+use crate::call::{stub_number, CallRecords};
 use crate::code::decode::{Decoded, End};
 use crate::code::event_request::EventRequests;
 use crate::code::fragment::near;
@@ -39,9 +39,18 @@ impl Translator {
             }
             let number = self.enter_block(ip, module, &mut instructions);
             let events = EventRequests::default();
-            let (is_tail_jump, jumps_within) = (false, None);
-            let mut block =
-                BasicBlock { ip, instructions, end, number, next: None, events, is_tail_jump, jumps_within };
+            let mut block = BasicBlock {
+                ip,
+                instructions,
+                end,
+                number,
+                next: None,
+                events,
+                is_tail_jump: false,
+                jumps_within: None,
+                is_stub: false,
+            };
+            block.is_stub = self.is_stub(&block, (trust, module), modules);
             block.jumps_within = self.jumps_within(&block, (trust, module), modules);
             block.is_tail_jump = self.is_tail_jump(&block, (trust, module), modules);
             let next = follow(&block).filter(|_| !block.is_tail_jump);
@@ -91,19 +100,31 @@ impl Translator {
     }
 
     /// The addresses of the function whose jump by a register or memory ends the block, if calls
-    /// are recorded and the marker knows the function.
+    /// are recorded and the marker knows the function. The jumps of stubs are told apart by their
+    /// targets.
     fn jumps_within(
         &self,
         block: &BasicBlock,
         (trust, module): (Trust, u32),
         modules: &impl Modules,
     ) -> Option<Range<u64>> {
+        let jump = self.recorded_jump(block, trust).filter(|_| !block.is_stub)?;
+        self.watch.function_around(modules.module(module), jump)
+    }
+
+    /// Whether the block is a stub of the linkage table, and calls are recorded. The jump must lie
+    /// in the eighth of the block's address, by which observers know the stub.
+    fn is_stub(&self, block: &BasicBlock, (trust, module): (Trust, u32), modules: &impl Modules) -> bool {
+        let Some(jump) = self.recorded_jump(block, trust) else { return false };
+        stub_number(jump) == stub_number(block.ip) && self.watch.is_stub(modules.module(module), jump)
+    }
+
+    /// The address of the jump by a register or memory that ends a block of text, if calls are
+    /// recorded.
+    fn recorded_jump(&self, block: &BasicBlock, trust: Trust) -> Option<u64> {
         let last = block.last().filter(|_| self.calls != CallRecords::None && trust == Trust::Text)?;
         let jumps = last.instruction.flow_control() == FlowControl::IndirectBranch;
-        if block.end != End::Transfer || !jumps {
-            return None;
-        }
-        self.watch.function_around(modules.module(module), last.instruction.ip())
+        (block.end == End::Transfer && jumps).then(|| last.instruction.ip())
     }
 
     /// Enters a block and its instructions into the profile; returns the block's number.

@@ -71,12 +71,15 @@ pub(crate) struct Watch {
     endings: HashMap<u64, Ending>,
     /// Modules that the marker was asked about.
     asked: HashSet<u32>,
+    /// The most instructions of a block, if there is a marker.
+    length_max: usize,
 }
 
 impl Watch {
     /// Watches what `marker` names, and requests and regions.
     pub(crate) fn new(marker: Option<SharedMarker>) -> Watch {
-        Watch { marker, ..Watch::default() }
+        let length_max = marker.as_ref().map_or(0, |marker| marker.borrow().block_instructions_max());
+        Watch { marker, length_max, ..Watch::default() }
     }
 
     /// The setting of the marker, if there is one.
@@ -169,10 +172,20 @@ impl Watch {
         fits.then_some(function)
     }
 
+    /// Whether the marker says that a stub of the linkage table lies at `address` of a module.
+    pub(crate) fn is_stub(&self, module: Option<&profile::Module>, address: u64) -> bool {
+        let (Some(marker), Some(module)) = (&self.marker, module) else { return false };
+        marker.borrow_mut().is_stub(module, address)
+    }
+
     /// Ends the decoded block with its first mark, or before an entry, and notes them.
-    pub(crate) fn cut(&mut self, block: &mut Vec<Decoded>, end: End) -> End {
+    pub(crate) fn cut(&mut self, block: &mut Vec<Decoded>, mut end: End) -> End {
         if self.marker.is_none() {
             return end;
+        }
+        if block.len() > self.length_max {
+            block.truncate(self.length_max);
+            end = End::Limit;
         }
         for index in 0..block.len() {
             let rest = &block[index..];

@@ -162,6 +162,7 @@ impl Observer for Sections {
     fn records(&mut self, thread: u32, records: &[Record]) {
         let image = self.living.entry(self.image).or_default();
         if image.rests {
+            self.graph.iter_mut().for_each(|graph| graph.pass((self.image, thread), records));
             return;
         }
         let section = image.threads.entry(thread).or_default();

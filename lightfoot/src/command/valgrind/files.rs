@@ -24,9 +24,15 @@ const TERMINATION: &str = "Program termination";
 /// The places of instructions in files.
 pub(super) struct Places {
     names: Names,
-    /// By index into the profile's instructions; `None` where nothing was counted.
-    places: Vec<Option<Place>>,
+    /// All places, in their order.
+    all: Vec<Place>,
+    /// By index into the profile's instructions: the number of the place, or [`NOWHERE`] where
+    /// nothing was counted.
+    of: Vec<u32>,
 }
+
+/// The number of no place.
+const NOWHERE: u32 = u32::MAX;
 
 /// A process whose costs are written.
 pub(super) struct Written<'a> {
@@ -62,47 +68,68 @@ impl Places {
         names.files.push(UNKNOWN.to_owned());
         names.files.extend(symbols.sources().files().iter().cloned());
         symbols.keep_lines();
-        Places { names, places }
+        if !settings.lines {
+            places.iter_mut().flatten().for_each(|place| place.line = 0);
+        }
+        let (all, of) = numbered(&places);
+        Places { names, all, of }
     }
 
     /// The costs of some parts together.
     fn costs<'p>(&self, parts: impl Iterator<Item = &'p Part>, profile: &Profile, all: &Settings) -> Costs {
         let mut costs = Costs::new();
         for part in parts {
-            for (instruction, events) in part.events(profile, all.rep, |instruction| instruction) {
-                if let Some(place) = &self.places[instruction] {
-                    let line = if all.lines { place.line } else { 0 };
-                    costs.entry(Place { line, ..place.clone() }).or_default().add(&events);
-                }
+            let events = part.events(profile, all.rep, |instruction| self.of[instruction]);
+            for (number, events) in events.into_iter().filter(|(number, _)| *number != NOWHERE) {
+                costs.entry(self.all[number as usize]).or_default().add(&events);
             }
         }
         costs
     }
 
     /// The calls of some parts together.
-    fn calls<'p>(
-        &self,
-        parts: impl Iterator<Item = &'p Calls>,
-        profile: &Profile,
-        all: &Settings,
-    ) -> CallCosts {
-        let mut costs = CallCosts::new();
-        let place = |instruction: u32| {
-            let place = self.places[instruction as usize].as_ref()?;
-            let line = if all.lines { place.line } else { 0 };
-            Some(Place { line, ..place.clone() })
-        };
+    fn calls<'p>(&self, parts: impl Iterator<Item = &'p Calls>, profile: &Profile) -> CallCosts {
+        let mut costs: HashMap<(u32, u32), (u64, Events)> = HashMap::new();
         for calls in parts {
             let [block, callee] = [calls.block, calls.callee].map(|number| &profile.blocks[number as usize]);
-            let places = (place(block.first + block.count - 1), place(callee.first));
-            if let (Some(caller), Some(callee)) = places {
+            let [caller, callee] =
+                [block.first + block.count - 1, callee.first].map(|one| self.of[one as usize]);
+            if caller != NOWHERE && callee != NOWHERE {
                 let (times, events) = costs.entry((caller, callee)).or_default();
                 *times += calls.times;
                 events.add(&calls.costs);
             }
         }
-        costs
+        let place = |number: u32| self.all[number as usize];
+        costs.into_iter().map(|((caller, callee), sums)| ((place(caller), place(callee)), sums)).collect()
     }
+}
+
+/// The different places in their order, and for each element its number among them.
+fn numbered(places: &[Option<Place>]) -> (Vec<Place>, Vec<u32>) {
+    let mut numbers: HashMap<Place, u32> = HashMap::new();
+    let mut first_seen: Vec<Place> = Vec::new();
+    let mut last = (None, NOWHERE);
+    let mut of: Vec<u32> = Vec::with_capacity(places.len());
+    for place in places {
+        // Neighbours mostly have one place.
+        if last.0 != *place {
+            last = (*place, NOWHERE);
+            if let Some(place) = *place {
+                last.1 = *numbers.entry(place).or_insert_with(|| {
+                    first_seen.push(place);
+                    first_seen.len() as u32 - 1
+                });
+            }
+        }
+        of.push(last.1);
+    }
+    let mut order: Vec<u32> = (0..first_seen.len() as u32).collect();
+    order.sort_unstable_by_key(|&number| first_seen[number as usize]);
+    let mut ranks = vec![0; order.len()];
+    order.iter().zip(0..).for_each(|(&number, rank)| ranks[number as usize] = rank);
+    of.iter_mut().filter(|number| **number != NOWHERE).for_each(|number| *number = ranks[*number as usize]);
+    (order.into_iter().map(|number| first_seen[number as usize]).collect(), of)
 }
 
 /// Leaves the executions of what a part counted, and gives the blocks that need a function's name
@@ -113,21 +140,29 @@ impl Places {
 /// would take longer than the benchmark. A library of which anything is counted has its lines read,
 /// so that no function stands in two files.
 fn without_lines(profile: &mut Profile, sections: &[Section]) -> Vec<usize> {
-    let counted: BTreeSet<u32> = sections.iter().flat_map(|section| section.part.ran()).collect();
+    let mut counted = vec![false; profile.blocks.len()];
+    sections.iter().flat_map(|section| section.part.ran()).for_each(|block| counted[block as usize] = true);
     let calls = sections.iter().flat_map(|section| &section.calls);
-    let called: BTreeSet<u32> = calls.flat_map(|calls| [calls.block, calls.callee]).collect();
-    let module = |number: u32| profile.blocks[number as usize].module as usize;
-    let libraries: BTreeSet<&Path> =
-        counted.iter().map(|&number| profile.modules[module(number)].path.as_path()).collect();
+    let mut called = vec![false; profile.blocks.len()];
+    calls.flat_map(|calls| [calls.block, calls.callee]).for_each(|block| called[block as usize] = true);
+    // A library may be mapped by several modules.
+    let blocks = || profile.blocks.iter().zip(&counted).zip(&called).enumerate();
+    let modules: BTreeSet<u32> = blocks()
+        .filter(|(_, ((_, counted), _))| **counted)
+        .map(|(_, ((block, _), _))| block.module)
+        .collect();
+    let path = |module: u32| profile.modules[module as usize].path.as_path();
+    let libraries: BTreeSet<&Path> = modules.into_iter().map(path).collect();
+    let has_lines: Vec<bool> =
+        profile.modules.iter().map(|module| libraries.contains(module.path.as_path())).collect();
     let mut beside = Vec::new();
     let mut forgotten = Vec::new();
-    for number in 0..profile.blocks.len() as u32 {
-        let lines = libraries.contains(profile.modules[module(number)].path.as_path());
-        match (counted.contains(&number), called.contains(&number)) {
+    for (number, ((block, &counted), &called)) in blocks() {
+        match (counted, called) {
             (true, _) => {}
-            (false, true) if lines => {}
-            (false, true) => beside.push(number as usize),
-            (false, false) => forgotten.push(number as usize),
+            (false, true) if has_lines[block.module as usize] => {}
+            (false, true) => beside.push(number),
+            (false, false) => forgotten.push(number),
         }
     }
     for &block in forgotten.iter().chain(&beside) {
@@ -209,7 +244,7 @@ pub(super) fn write(
     for ((cut, thread), parts) in heads {
         let trigger = triggers.get(cut as usize);
         let costs = places.costs(parts.iter().map(|section| &section.part), profile, all);
-        let calls = places.calls(parts.iter().flat_map(|section| &section.calls), profile, all);
+        let calls = places.calls(parts.iter().flat_map(|section| &section.calls), profile);
         let mut aside = Events::default();
         for part in &parts {
             part.part.aside().events(profile, all.rep, |_| ()).values().for_each(|events| aside.add(events));

@@ -43,6 +43,8 @@ pub(super) fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     let name = expanded(named, report.ran.pid, 1).map_err(anyhow::Error::msg)?;
     files::put(&name, &text)?;
     let entry = log::Entry {
+        is_begun: false,
+        printed: &[],
         pid: report.ran.pid,
         parent: std::process::id(),
         command: &one_line(&report.ran.command.join(" ")),

@@ -15,6 +15,10 @@ pub(super) struct Entry<'a> {
     pub(super) warnings: &'a [String],
     /// The events that were counted, and how often.
     pub(super) counted: Option<(&'a [Event], Events)>,
+    /// Whether the beginning has been written to standard error.
+    pub(super) is_begun: bool,
+    /// The lines that the program has printed by requests, if they are yet to be written.
+    pub(super) printed: &'a [String],
     /// What else was found.
     pub(super) more: Vec<String>,
     /// The number of the file, from 1.
@@ -26,7 +30,17 @@ pub(super) struct Entry<'a> {
 /// # Errors
 /// When the file cannot be written.
 pub(super) fn write(entry: &Entry<'_>, (tool, all): (Tool, &Settings)) -> Result<()> {
-    let text = if all.quiet { String::new() } else { text(entry, tool, all) };
+    let mut text = String::new();
+    if !all.quiet && !entry.is_begun {
+        text += &marked(entry.pid, &head(entry.command, (tool, all), Some(entry.parent)));
+    }
+    entry.printed.iter().for_each(|line| _ = writeln!(text, "{line}"));
+    if !all.quiet {
+        // The head ends with an empty line, and so does what the program has written since.
+        let since = entry.is_begun || !entry.printed.is_empty();
+        let empty: &[String] = if since { &[String::new()] } else { &[] };
+        text += &marked(entry.pid, &[empty, &found(entry, tool)].concat());
+    }
     let Some(name) = &all.log_file else {
         eprint!("{text}");
         return Ok(());
@@ -35,7 +49,16 @@ pub(super) fn write(entry: &Entry<'_>, (tool, all): (Tool, &Settings)) -> Result
     std::fs::write(&name, text).with_context(|| format!("cannot write {name}"))
 }
 
-fn text(entry: &Entry<'_>, tool: Tool, all: &Settings) -> String {
+/// Lines of the log, each behind the number of the process.
+pub(super) fn marked(pid: i32, lines: &[String]) -> String {
+    lines.iter().fold(String::new(), |mut text, line| {
+        let _ = writeln!(text, "=={pid}== {line}");
+        text
+    })
+}
+
+/// The beginning of the log. `parent` is the number of the process's parent; files name it.
+pub(super) fn head(command: &str, (tool, all): (Tool, &Settings), parent: Option<u32>) -> Vec<String> {
     let mut lines = vec![
         match tool {
             Tool::Callgrind => "Callgrind, as lightfoot counts it".to_owned(),
@@ -47,11 +70,17 @@ fn text(entry: &Entry<'_>, tool: Tool, all: &Settings) -> String {
         },
         "Licence: MIT or Apache-2.0".to_owned(),
         format!("Using lightfoot-{} in the manner of Valgrind-{}", env!("CARGO_PKG_VERSION"), all.version),
-        format!("Command: {}", entry.command),
+        format!("Command: {command}"),
     ];
-    lines.extend(all.log_file.iter().map(|_| format!("Parent PID: {}", entry.parent)));
+    let parent = parent.filter(|_| all.log_file.is_some());
+    lines.extend(parent.map(|parent| format!("Parent PID: {parent}")));
     lines.push(String::new());
-    lines.extend(entry.warnings.iter().map(|warning| format!("warning: {warning}")));
+    lines
+}
+
+/// What was found.
+fn found(entry: &Entry<'_>, tool: Tool) -> Vec<String> {
+    let mut lines: Vec<String> = entry.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
     if let Some((events, counted)) = &entry.counted {
         if tool == Tool::Callgrind {
             let names: Vec<String> = events.iter().map(|event| format!("{event:?}")).collect();
@@ -63,10 +92,7 @@ fn text(entry: &Entry<'_>, tool: Tool, all: &Settings) -> String {
         lines.extend(table(events, counted));
     }
     lines.extend(entry.more.iter().cloned());
-    lines.iter().fold(String::new(), |mut text, line| {
-        let _ = writeln!(text, "=={}== {line}", entry.pid);
-        text
-    })
+    lines
 }
 
 /// References and misses by level and kind.

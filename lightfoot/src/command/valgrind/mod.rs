@@ -12,6 +12,7 @@ mod lackey;
 mod log;
 mod names;
 mod options;
+mod printed;
 mod read;
 mod requests;
 mod settings;
@@ -203,7 +204,11 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     if calls != CallRecords::None {
         observer = observer.with_calls(call_graph::of_records(calls, all.rep.more_instructions()));
     }
+    if all.log_file.is_none() && !all.quiet {
+        requests.borrow_mut().head = Some(log::head(&said(command), (tool, all), None));
+    }
     let outcome = engine::run_marked(command, &options, &mut observer, requests.clone())?;
+    requests.borrow_mut().end_lines();
     let (sections, _) = observer.finish();
     let unmatched = requests.borrow().unmatched();
     let status = outcome.exit;
@@ -274,10 +279,30 @@ fn report(
         let parent =
             process.parent.map_or_else(std::process::id, |parent| outcome.processes[parent].pid as u32);
         let warnings = if index == 0 { &outcome.warnings[..] } else { &[] };
-        let entry = log::Entry { pid: process.pid, parent, command: &text, warnings, counted, more, number };
+        let printed = match (&all.log_file, requests.printed.get(&process.pid)) {
+            (Some(_), Some(printed)) => &printed.lines[..],
+            _ => &[],
+        };
+        let entry = log::Entry {
+            pid: process.pid,
+            parent,
+            command: &text,
+            warnings,
+            counted,
+            is_begun: index == 0 && requests.head.is_none() && all.log_file.is_none(),
+            printed,
+            more,
+            number,
+        };
         log::write(&entry, (tool, all))?;
     }
     Ok(())
+}
+
+/// The program and its arguments, in one line.
+fn said(command: &Command) -> String {
+    let words: Vec<_> = std::iter::once(&command.program).chain(&command.arguments).collect();
+    one_line(&words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
 }
 
 /// A command in one line.

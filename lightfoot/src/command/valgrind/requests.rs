@@ -3,7 +3,9 @@
 //! A thread counts while its image is instrumented and the thread collects. Requests change one or
 //! the other, and make parts. What is not known answers its default, as in Valgrind.
 
+use super::printed::Printed;
 use super::settings::{Settings, Tool};
+use super::{log, printed};
 use crate::trace::metric::matches;
 use instrument::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, Marker, ProgramMemory};
 use instrument::Module;
@@ -16,6 +18,8 @@ use symbol::{Named, Symbolizer, Wanted, WantedFunctions};
 
 const RUNNING_ON_VALGRIND: u64 = 0x1001;
 const GET_TOOLNAME: u64 = 0x1004;
+const PRINTF: u64 = 0x1403;
+const PRINTF_BACKTRACE: u64 = 0x1404;
 const CALLGRIND_DUMP_STATS: u64 = 0x4354_0000;
 const CALLGRIND_ZERO_STATS: u64 = 0x4354_0001;
 const CALLGRIND_TOGGLE_COLLECT: u64 = 0x4354_0002;
@@ -24,6 +28,10 @@ const CALLGRIND_START: u64 = 0x4354_0004;
 const CALLGRIND_STOP: u64 = 0x4354_0005;
 const CACHEGRIND_START: u64 = 0x4347_0000;
 const CACHEGRIND_STOP: u64 = 0x4347_0001;
+
+/// Valgrind's blocks end after this many instructions. It shows where the block that ends with a
+/// request does not count.
+const BLOCK_INSTRUCTIONS_MAX: usize = 60;
 
 /// The deeds of a run, as requests and functions ask for them.
 pub(super) struct Requests {
@@ -43,6 +51,13 @@ pub(super) struct Requests {
     pub(super) symbols: Symbolizer,
     /// By image: why each part was cut off.
     pub(super) triggers: BTreeMap<u32, Vec<String>>,
+    /// By number of the process: what it has printed.
+    pub(super) printed: BTreeMap<i32, Printed>,
+    /// The log's beginning, without the number of the process, if it is yet to be written to
+    /// standard error.
+    pub(super) head: Option<Vec<String>>,
+    /// Whether lines are written to standard error when they are complete.
+    writes_at_once: bool,
 }
 
 /// What happens at a function.
@@ -96,6 +111,9 @@ impl Requests {
             images: HashMap::new(),
             symbols: Symbolizer::new(),
             triggers: BTreeMap::new(),
+            printed: BTreeMap::new(),
+            head: None,
+            writes_at_once: settings.log_file.is_none(),
         }))
     }
 
@@ -188,6 +206,10 @@ impl Requests {
                 let value = Some(self.tool_name(words, memory));
                 return Answer { value, ..Answer::default() };
             }
+            PRINTF | PRINTF_BACKTRACE => {
+                let value = Some(self.print(thread.pid, words, memory));
+                return Answer { value, ..Answer::default() };
+            }
             CALLGRIND_DUMP_STATS if callgrind => self.dump(thread, "Client Request".into()),
             CALLGRIND_DUMP_STATS_AT if callgrind => {
                 let text = memory.text(words[1]).unwrap_or_default();
@@ -210,6 +232,32 @@ impl Requests {
             _ => MarkedBlock::Behind,
         };
         Answer { value: Some(0), deeds, block }
+    }
+
+    /// Prints for the program; returns the number of bytes.
+    fn print(&mut self, pid: i32, words: &[u64; 6], memory: &dyn ProgramMemory) -> u64 {
+        let text = printed::formatted(words[1], words[2], memory).unwrap_or_default();
+        let lines = self.printed.entry(pid).or_default().take(pid, &text);
+        if self.writes_at_once {
+            lines.iter().for_each(|line| eprintln!("{line}"));
+        }
+        text.len() as u64
+    }
+
+    /// Ends the last line of each process that has printed.
+    pub(super) fn end_lines(&mut self) {
+        for (pid, printed) in &mut self.printed {
+            if let Some(line) = printed.finish(*pid).filter(|_| self.writes_at_once) {
+                eprintln!("{line}");
+            }
+        }
+    }
+
+    /// Writes the beginning of the log, if that is yet to be done.
+    fn write_head(&mut self, pid: i32) {
+        if let Some(lines) = self.head.take() {
+            eprint!("{}", log::marked(pid, &lines));
+        }
     }
 
     /// Writes the tool's name to a buffer of the program; returns the bytes that it needs.
@@ -278,7 +326,17 @@ impl Marker for Requests {
         Some(self.symbols.function_at(module, address).range)
     }
 
+    fn is_stub(&mut self, module: &Module, address: u64) -> bool {
+        let function = self.symbols.function_at(module, address).function;
+        call_graph::is_stub(&self.symbols.functions()[function].name)
+    }
+
+    fn block_instructions_max(&self) -> usize {
+        BLOCK_INSTRUCTIONS_MAX
+    }
+
     fn starts(&mut self, thread: &MarkedThread, birth: Birth) -> Vec<Deed> {
+        self.write_head(thread.pid);
         let inherited = match birth {
             Birth::Forked(maker) => {
                 let states = self.images.values();

@@ -143,15 +143,25 @@ impl Part {
     }
 
     /// The events of a simulation of two levels, by keys of instructions.
-    pub fn events<K: Ord>(
+    pub fn events<K: Ord + Copy>(
         &self,
         profile: &Profile,
         rep: Rep,
         key: impl Fn(usize) -> K,
     ) -> BTreeMap<K, Events> {
         let mut events: BTreeMap<K, Events> = BTreeMap::new();
+        // Neighbours mostly have one key: their sum is looked up once.
+        let mut present: Option<(K, Events)> = None;
         let mut at = |instruction: usize, more: Events| {
-            events.entry(key(instruction)).or_default().add(&more);
+            let key = key(instruction);
+            match &mut present {
+                Some((known, sum)) if *known == key => sum.add(&more),
+                _ => {
+                    if let Some((known, sum)) = present.replace((key, more)) {
+                        events.entry(known).or_default().add(&sum);
+                    }
+                }
+            }
         };
         self.for_each(profile, None, rep, |instruction, counts| {
             at(instruction, Events::of([counts.instructions, counts.loads, counts.stores]))
@@ -163,6 +173,9 @@ impl Part {
         }
         for &(block, misses) in &self.blocks {
             at(profile.blocks[block as usize].first as usize, Events::of_block(&misses));
+        }
+        if let Some((known, sum)) = present {
+            events.entry(known).or_default().add(&sum);
         }
         events.retain(|_, events| *events != Events::default());
         events
