@@ -8,7 +8,7 @@ use super::link::JumpForm;
 use super::CodeCache;
 use crate::code::assembler::Assembler;
 use crate::code::lookup::{self, Hash, TableSize};
-use crate::target::layout::{context, LOOKUP_PROBES};
+use crate::target::layout::{context, LOOKUP_BYTES, LOOKUP_PROBES};
 use crate::target::memory::HUGE_BYTES;
 
 /// When the lookup table gets this target, it is moved onto huge pages, and with it the often used
@@ -113,12 +113,15 @@ impl CodeCache {
         self.layout.low_offset() as usize + 16 * slot as usize
     }
 
-    /// Removes all fragments of the map from the lookup table. A full table of the first size is
-    /// cleared, which takes less time than looking for its targets one by one.
+    /// Removes all fragments of the map from the lookup table. A full table is cleared, which takes
+    /// less time than looking for its targets one by one.
     pub(super) fn empty_table(&mut self) {
-        if self.published >= HUGE_TARGETS && self.table_size == TableSize::First {
-            let slots = self.table_size.busy_slots().end as usize + LOOKUP_PROBES as usize;
-            return self.shared.write(self.layout.low_offset() as usize, &vec![0u8; 16 * slots]);
+        if self.published >= HUGE_TARGETS {
+            let base = self.layout.low_offset() as usize;
+            for part in self.shared.present(base..base + LOOKUP_BYTES as usize) {
+                self.shared.write(part.start, &vec![0u8; part.len()]);
+            }
+            return;
         }
         let published = |fragment_index: &u32| self.fragments[*fragment_index as usize].entry.is_some();
         let targets: Vec<u64> =

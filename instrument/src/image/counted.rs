@@ -17,7 +17,6 @@ use super::Image;
 use crate::call::{CallRecords, Ticks};
 use crate::code::counter::{count_address, tick_address};
 use crate::profile::{Block, Instruction, Module, Profile, Site};
-use crate::target::layout::context;
 use event::Stream;
 use std::mem::take;
 
@@ -36,6 +35,18 @@ impl Image {
         (0..self.used)
             .map(|context| self.read64(context, count_address(counter)))
             .fold(0, u64::saturating_add)
+    }
+
+    /// Adds the counters of the thread in context `context`. Kept translations have counters that no
+    /// thread touches, so most pages do not exist, and are not read.
+    fn add_counters(&self, context: usize, counters: &mut [u64]) {
+        let first = self.context(context) + count_address(0) as usize;
+        for part in self.shared.present(first..first + 8 * counters.len()) {
+            let numbers = (part.start - first) / 8..(part.end - first) / 8;
+            for (counter, at) in counters[numbers].iter_mut().zip(part.step_by(8)) {
+                *counter = counter.saturating_add(self.shared.read64(at));
+            }
+        }
     }
 
     /// The executions of each block of the fragment.
@@ -94,8 +105,8 @@ impl Image {
 
     /// Instructions, blocks, loads and stores of the thread that ends in context `context`.
     pub(crate) fn thread_counts(&mut self, context: usize) -> [u64; 4] {
-        let now: Vec<u64> =
-            (0..self.translator.counters).map(|number| self.read64(context, count_address(number))).collect();
+        let mut now = vec![0u64; self.translator.counters as usize];
+        self.add_counters(context, &mut now);
         let (mut before, beside) = self.per_thread.remove(&context).unwrap_or_default();
         before.resize(now.len(), 0);
         self.checked(now.iter().copied());
@@ -153,13 +164,7 @@ impl Image {
         let (modules, mut blocks, instructions, sites) = self.tables(tables);
         let translator = &self.translator;
         let mut counters = vec![0u64; translator.counters as usize];
-        let base = translator.cache.layout.contexts_offset() as usize;
-        for context in 0..self.used {
-            let at = base + context * context::BYTES as usize + context::COUNTERS as usize;
-            for (index, counter) in counters.iter_mut().enumerate() {
-                *counter = counter.saturating_add(self.shared.read64(at + 8 * index));
-            }
-        }
+        (0..self.used).for_each(|context| self.add_counters(context, &mut counters));
         // The run's time limits the sum over all contexts, too.
         self.checked(counters.iter().map(|counter| counter / self.used.max(1) as u64));
         for fragment in &translator.cache.fragments {

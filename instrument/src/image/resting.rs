@@ -99,7 +99,9 @@ impl Image {
             }
             // Branches of code that nothing leads to join no modules.
             translator.cross_branches.retain(|&(module, _)| !parts.live[module as usize].is_empty());
+            let of_files = std::mem::take(&mut translator.unverified.of_files);
             translator.unverified = parts.unverified(&maps.modules, &translator.cross_branches, fragments);
+            translator.unverified.of_files = of_files;
         }
         translator.cache.forget_all();
         self.spares = Spares::default();

@@ -80,7 +80,10 @@ impl JoinedProfile {
         let known = known.get_or_insert_with(|| KnownBlocks::of(all));
         let modules: Vec<u32> = image.modules.iter().map(|module| known.module(all, module)).collect();
         let former = if let Lineage::Image(first) = lineage { lineages.remove(&first) } else { None };
-        let Listed { blocks: mut numbers, mut sites } = former.unwrap_or_default();
+        let Listed { blocks: mut numbers, mut sites } = former.unwrap_or_else(|| Listed {
+            blocks: Vec::with_capacity(image.blocks.len()),
+            sites: Vec::with_capacity(image.sites.len()),
+        });
         for view in views_from(image, numbers.len(), sites.len()) {
             let module = modules[view.block.module as usize];
             let offset = view.block.ip.wrapping_sub(image.modules[view.block.module as usize].start);

@@ -157,7 +157,6 @@ impl Profile {
 pub(crate) fn too_many(profile: &Profile, calls: CallRecords, recorded: u64) -> Option<Forgery> {
     const LINE_BYTES_MIN: u32 = 16;
     const FREE: u64 = 1 << 16;
-    let hints = profile.sites.iter().map(|site| profile.blocks[site.block as usize].executions);
     let of_block = |block: &Block| {
         // Most blocks of kept translations do not run.
         if block.executions == 0 {
@@ -171,7 +170,15 @@ pub(crate) fn too_many(profile: &Profile, calls: CallRecords, recorded: u64) -> 
         let lines = u64::from(block.len / LINE_BYTES_MIN + 2) * 2;
         block.executions.saturating_mul(data + lines + calls.words_max())
     };
-    let made = hints.chain(profile.blocks.iter().map(of_block)).fold(FREE, u64::saturating_add);
+    let hints = profile.sites.iter().map(|site| profile.blocks[site.block as usize].executions);
+    let mut made = FREE;
+    // The sum is not needed once it is large enough.
+    for more in profile.blocks.iter().map(of_block).chain(hints) {
+        if made >= recorded {
+            return None;
+        }
+        made = made.saturating_add(more);
+    }
     (recorded > made).then_some(Forgery::References(recorded, made))
 }
 

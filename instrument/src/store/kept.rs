@@ -201,8 +201,10 @@ impl KeptTranslations {
             return self.faulted(signal);
         }
         // The host does not see system calls by `int 0x80`, which may have changed the credentials.
+        // No program is kept that has one, so restored instructions are none.
         let interrupts = |code: u16| code == Code::Int_imm8 as u16;
-        let unseen = translator.instructions.iter().any(|instruction| interrupts(instruction.code));
+        let new = translator.instructions_since(translator.unverified.fragments);
+        let unseen = new.iter().any(|instruction| interrupts(instruction.code));
         if self.credentials_changed || unseen || !translator.may_be_kept() {
             return None;
         }

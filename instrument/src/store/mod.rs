@@ -56,7 +56,7 @@ mod tests;
 
 use crate::code::hash::hash;
 use crate::code::lookup::Hash;
-use crate::target::memory::FileBytes;
+use crate::target::file_bytes::FileBytes;
 use folder::Folder;
 use std::fs::{self, File};
 use std::io::Write;

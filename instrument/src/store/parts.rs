@@ -222,24 +222,42 @@ impl<'i> Choice<'i> {
         }
         // The map holds exactly the fragments that this run may execute.
         let Translator { cache, cross_branches, .. } = self.translator;
-        let stale: HashSet<u32> =
-            cache.exits.iter().filter(|exit| exit.stale).map(|exit| exit.patch).collect();
         // A stale exit belongs to code that may change, or to a retired fragment. Such fragments
         // are no translations of text, so they are not kept.
-        let mut verified: Vec<u32> =
-            cache.map.values().copied().filter(|fragment_index| !stale.contains(fragment_index)).collect();
-        verified.sort_unstable();
-        verified.into_iter().for_each(|fragment_index| self.enter_verified(fragment_index));
+        let mut stale = vec![false; cache.fragments.len()];
+        cache.exits.iter().filter(|exit| exit.stale).for_each(|exit| stale[exit.patch as usize] = true);
+        let mut used = vec![false; cache.fragments.len()];
+        cache.map.values().for_each(|&fragment_index| used[fragment_index as usize] = true);
+        for (fragment_index, (used, stale)) in (0..).zip(used.iter().zip(&stale)) {
+            match (used, stale) {
+                (true, false) if fragment_index < unverified.fragments as u32 => {
+                    self.enter_restored(fragment_index);
+                }
+                (true, false) => self.enter_new(fragment_index),
+                _ => {}
+            }
+        }
         for &(module, target) in cross_branches {
-            if cache.find(target).is_some_and(|fragment_index| stale.contains(&(fragment_index as u32))) {
+            if cache.find(target).is_some_and(|fragment_index| stale[fragment_index]) {
                 self.drop_group(module as usize);
             }
         }
     }
 
-    /// Enters a fragment that this run may execute. If the bytes of one of its pages are unknown,
+    /// Enters a fragment that was restored and that this run may execute. Its blocks lie in its
+    /// module, and its pages are among those of the module that were compared.
+    fn enter_restored(&mut self, fragment_index: u32) {
+        let Translator { cache, blocks, unverified, .. } = self.translator;
+        let module = blocks[cache.fragments[fragment_index as usize].first_block as usize].module as usize;
+        if self.verified[module].is_empty() {
+            self.pages[module].extend(unverified.pages[module].iter().copied());
+        }
+        self.verified[module].push(fragment_index);
+    }
+
+    /// Enters a fragment that this run has translated. If the bytes of one of its pages are unknown,
     /// or were seen with two contents, its group is dropped.
-    fn enter_verified(&mut self, fragment_index: u32) {
+    fn enter_new(&mut self, fragment_index: u32) {
         let Translator { cache, blocks, .. } = self.translator;
         let fragment = &cache.fragments[fragment_index as usize];
         let blocks = &blocks[fragment.first_block as usize..][..fragment.blocks as usize];
@@ -254,7 +272,7 @@ impl<'i> Choice<'i> {
         self.verified[module].push(fragment_index);
         // A page needs one known content, with which a later run compares it.
         for page in blocks.iter().flat_map(pages_of) {
-            let Some(hash) = self.page_hash(fragment_index, module, page) else {
+            let Some(hash) = self.page_hash(page) else {
                 return self.drop_group(module);
             };
             if *self.pages[module].entry(page).or_insert(hash) != hash {
@@ -263,16 +281,10 @@ impl<'i> Choice<'i> {
         }
     }
 
-    /// The hash that a page had when the fragment was translated, in this run or in the run that
-    /// wrote the file.
-    fn page_hash(&mut self, fragment_index: u32, module: usize, page: u64) -> Option<u64> {
-        let Translator { unverified, reader, .. } = self.translator;
-        if (fragment_index as usize) < unverified.fragments {
-            let pages = unverified.pages.get(module)?;
-            let found = pages.binary_search_by_key(&page, |known| known.0).ok()?;
-            return Some(pages[found].1);
-        }
-        // This run translated the fragment: the reader has the page's bytes if they never changed.
+    /// The hash that a page had when this run translated it: the reader has the page's bytes if they
+    /// never changed.
+    fn page_hash(&mut self, page: u64) -> Option<u64> {
+        let reader = &self.translator.reader;
         let read = || reader.known_page(page).map(|bytes| hash(bytes, 0));
         *self.read.entry(page).or_insert_with(read)
     }

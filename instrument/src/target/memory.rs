@@ -22,6 +22,7 @@ use std::arch::x86_64::__m512i;
 use std::fs::File;
 use std::io::Write;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -244,6 +245,38 @@ impl Shared {
         }
     }
 
+    /// The parts of a range that may hold something but zeros: those of which the kernel has pages.
+    ///
+    /// The files are sparse, and the kernel makes a page of zeros where one is read that does not
+    /// exist. So who reads or clears large ranges asks first.
+    pub(crate) fn present(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        let in_code = self.code.is_some() && range.start < self.split;
+        let (file, base) = match &self.code {
+            Some(code) if in_code => (code, 0),
+            _ => (&self.data, self.split),
+        };
+        // Where the kernel cannot tell, everything counts as present.
+        let seek = |offset: usize, whence: i32, unknown: usize| {
+            // SAFETY: the call takes integers only, and nobody uses the descriptor's position.
+            let found = unsafe { libc::lseek(file.as_raw_fd(), (offset - base) as i64, whence) };
+            let nothing_behind = || std::io::Error::last_os_error().raw_os_error() == Some(libc::ENXIO);
+            match usize::try_from(found) {
+                Ok(found) => (found + base).min(range.end),
+                Err(_) if nothing_behind() => range.end,
+                Err(_) => unknown,
+            }
+        };
+        let (mut parts, mut at) = (Vec::new(), range.start);
+        while at < range.end {
+            let start = seek(at, libc::SEEK_DATA, at);
+            at = seek(start, libc::SEEK_HOLE, range.end);
+            if start < at {
+                parts.push(start..at);
+            }
+        }
+        parts
+    }
+
     /// Reads a branch displacement, extended to 64 bits.
     pub(crate) fn displacement(&self, offset: usize) -> u64 {
         let bytes: [u8; 4] = self.read(offset, 4).try_into().expect("four bytes");
@@ -401,37 +434,6 @@ impl Drop for Shared {
     }
 }
 
-/// The mapped bytes of a file that is never changed in place. Reading them needs no copy, and no
-/// fault for each page.
-pub(crate) struct FileBytes {
-    base: *mut libc::c_void,
-    len: usize,
-}
-
-impl FileBytes {
-    /// Maps the whole file; `None` if it is empty or cannot be mapped.
-    pub(crate) fn of(file: &File) -> Option<FileBytes> {
-        let len = usize::try_from(file.metadata().ok()?.len()).ok()?;
-        let flags = libc::MAP_PRIVATE | libc::MAP_POPULATE;
-        let (anywhere, read, descriptor) = (std::ptr::null_mut(), libc::PROT_READ, file.as_raw_fd());
-        // SAFETY: the kernel chooses a free address for the new mapping.
-        let base = unsafe { libc::mmap(anywhere, len, read, flags, descriptor, 0) };
-        (base != libc::MAP_FAILED).then_some(FileBytes { base, len })
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping has `len` bytes, lives as long as `self`, and nothing writes it.
-        unsafe { std::slice::from_raw_parts(self.base.cast(), self.len) }
-    }
-}
-
-impl Drop for FileBytes {
-    fn drop(&mut self) {
-        // SAFETY: the mapping belongs to `self`, and no borrow of it outlives `self`.
-        unsafe { libc::munmap(self.base, self.len) };
-    }
-}
-
 /// Bytes of a huge page.
 pub(crate) const HUGE_BYTES: usize = 2 << 20;
 
@@ -563,6 +565,25 @@ mod tests {
         unsafe {
             libc::mmap(std::ptr::null_mut(), HUGE_BYTES, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
         }
+    }
+
+    #[test]
+    fn what_is_not_present_reads_as_zeros_and_what_was_written_is_present() {
+        let shared = Shared::with_code(8 * HUGE_BYTES, 40 * HUGE_BYTES).expect("shared memory");
+        let written = [0, 3 * 4096 + 8, 8 * HUGE_BYTES - 8, 8 * HUGE_BYTES, 25 * HUGE_BYTES + 4096];
+        written.iter().for_each(|&at| shared.write64(at, 7));
+        for file in [0..8 * HUGE_BYTES, 8 * HUGE_BYTES..40 * HUGE_BYTES] {
+            let parts = shared.present(file.clone());
+            assert!(parts.iter().all(|part| file.start <= part.start && part.end <= file.end));
+            assert!(parts.is_sorted_by(|one, other| one.end < other.start));
+            for at in file.clone().step_by(8) {
+                let present = parts.iter().any(|part| part.contains(&at));
+                assert!(present || !written.contains(&at), "{at:#x} was written");
+            }
+            // Even where the kernel takes huge pages, most of them were not written.
+            assert!(parts.iter().map(Range::len).sum::<usize>() < file.len());
+        }
+        assert_eq!(shared.present(3 * 4096 + 8..3 * 4096 + 24), [3 * 4096 + 8..3 * 4096 + 24]);
     }
 
     #[test]

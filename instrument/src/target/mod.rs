@@ -3,11 +3,13 @@
 //!
 //! These modules know nothing about generated code.
 
+pub(crate) mod allocator;
 pub(crate) mod attach;
 pub(crate) mod auxiliary;
 pub(crate) mod bell;
 pub(crate) mod credentials;
 pub(crate) mod executable;
+pub(crate) mod file_bytes;
 pub(crate) mod handover;
 pub(crate) mod in_flight;
 pub(crate) mod inherited;
@@ -18,6 +20,7 @@ pub(crate) mod layout;
 pub(crate) mod mappings;
 pub(crate) mod memory;
 pub(crate) mod modules;
+pub(crate) mod own_pages;
 pub(crate) mod ptrace;
 pub(crate) mod pulse;
 pub(crate) mod restartable;

@@ -6,13 +6,14 @@
 //! counts as generated code for the whole run. **Leaves out** symbols.
 
 use super::mappings::{mappings, path, trusted, FileNumber, Mapping};
+use super::own_pages::FileState;
 use super::trust::{Modules, Trust};
 use crate::profile::Module;
 use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Receives modules before their code is read, so that probes can patch them.
@@ -172,6 +173,14 @@ impl Maps {
     }
 }
 
+impl Maps {
+    /// The path of a module's file. The program may have another root than the host.
+    fn in_own_root(&self, module: &Module) -> Option<PathBuf> {
+        let root = Path::new("/proc").join(format!("{}/root", self.pid));
+        Some(root.join(module.path.strip_prefix("/").ok()?))
+    }
+}
+
 impl Modules for Maps {
     fn at(&mut self, pc: u64) -> Option<(Trust, u32)> {
         if pc >= self.last.0 && pc < self.last.1 {
@@ -205,14 +214,17 @@ impl Modules for Maps {
         self.current().any(|current| current == number)
     }
 
+    fn file_state(&self, number: u32) -> Option<FileState> {
+        let (module, file) = (self.modules.get(number as usize)?, self.files.get(number as usize)?);
+        FileState::of(&self.in_own_root(module)?).filter(|state| state.number() == *file)
+    }
+
     fn in_file(&self, pc: u64, module: u32) -> Option<u8> {
         if self.altered.iter().any(|&(start, end)| pc >= start && pc < end) {
             return None;
         }
-        // The program may have another root.
         let module = self.modules.get(module as usize)?;
-        let path = Path::new("/proc").join(format!("{}/root", self.pid));
-        let file = File::open(path.join(module.path.strip_prefix("/").ok()?)).ok()?;
+        let file = File::open(self.in_own_root(module)?).ok()?;
         let mut byte = [0];
         file.read_exact_at(&mut byte, module.file_offset + pc.checked_sub(module.start)?).ok()?;
         Some(byte[0])

@@ -1,5 +1,6 @@
 //! Whether the program's code can change without notice, and the interface that says so.
 
+use super::own_pages::FileState;
 use crate::profile::Module;
 
 /// Whether code may change without notice.
@@ -19,6 +20,10 @@ pub(crate) trait Modules {
     fn at(&mut self, pc: u64) -> Option<(Trust, u32)>;
     /// The module with this number.
     fn module(&self, number: u32) -> Option<&Module>;
+    /// The state of the file that this module is a part of; `None` if it is not known.
+    fn file_state(&self, _number: u32) -> Option<FileState> {
+        None
+    }
     /// Whether the module with this number is mapped as text now.
     fn is_text(&self, number: u32) -> bool;
     /// The byte at `pc` in the file of a mapped module; `None` if the program has changed the

@@ -203,6 +203,12 @@ impl Translator {
         self.refusal.is_none() && self.refused.is_empty()
     }
 
+    /// The instructions of the fragments from `fragment_index` on.
+    pub(crate) fn instructions_since(&self, fragment_index: usize) -> &[Instruction] {
+        let Some(fragment) = self.cache.fragments.get(fragment_index) else { return &[] };
+        &self.instructions[self.blocks[fragment.first_block as usize].first as usize..]
+    }
+
     fn translate_ahead(&self) -> TranslateAhead {
         if records_references(&self.stream) {
             SPARING

@@ -1,6 +1,6 @@
 //! Revalidation: checks restored translations when one of their modules is first executed.
 
-use super::unverified::{holds, UnverifiedModules, Verification};
+use super::unverified::{holds_of_file, UnverifiedModules, Verification};
 use super::Translator;
 use crate::code::fragment::Fragment;
 use crate::target::trust::{Modules, Trust};
@@ -12,7 +12,7 @@ impl Translator {
         if !self.unverified.is_unverified(module) {
             return false;
         }
-        let UnverifiedModules { groups, states, pages, .. } = &self.unverified;
+        let UnverifiedModules { groups, states, pages, of_files, .. } = &mut self.unverified;
         let own = groups[module as usize];
         let group: Vec<usize> = (0..groups.len())
             .filter(|&member| groups[member] == own && states[member] != Verification::Absent)
@@ -20,9 +20,14 @@ impl Translator {
         // Linked branches lead from one member to another without a check, so all members must be
         // unchanged.
         let same = group.iter().all(|&member| {
-            states[member] == Verification::Unverified
-                && modules.is_text(member as u32)
-                && holds(self.reader.pid, &pages[member])
+            let number = member as u32;
+            if states[member] != Verification::Unverified || !modules.is_text(number) {
+                return false;
+            }
+            let mut known = of_files.remove(&number);
+            let same = holds_of_file(self.reader.pid, &pages[member], modules.file_state(number), &mut known);
+            of_files.extend(known.map(|known| (number, known)));
+            same
         });
         for member in group {
             let live = std::mem::take(&mut self.unverified.live[member]);

@@ -13,12 +13,21 @@
 
 use crate::code::hash::hash;
 use crate::target::memory;
+use crate::target::own_pages::{self, FileState};
+use std::collections::HashMap;
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
 
 /// The address of a page of code, and the hash of its bytes when it was translated.
 pub(crate) type PageHash = (u64, u64);
+
+/// Pages of which it is known that a file, in this state, has bytes with these hashes.
+#[derive(Clone, Debug)]
+pub(crate) struct PagesOfFile {
+    file: FileState,
+    pages: Vec<PageHash>,
+}
 
 /// The state of a module's part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +56,8 @@ pub(crate) struct UnverifiedModules {
     pub(crate) fragments: usize,
     /// Whether a group was given up.
     pub(crate) gave_up: bool,
+    /// By module, what an earlier process of the run has shown of the module's file.
+    pub(crate) of_files: HashMap<u32, PagesOfFile>,
 }
 
 impl UnverifiedModules {
@@ -61,7 +72,7 @@ impl UnverifiedModules {
         let state =
             |live: &Vec<u32>| if live.is_empty() { Verification::Absent } else { Verification::Unverified };
         let states = live.iter().map(state).collect();
-        UnverifiedModules { pages, live, states, groups, fragments, gave_up: false }
+        UnverifiedModules { pages, live, states, groups, fragments, gave_up: false, of_files: HashMap::new() }
     }
 
     /// Makes the modules unverified that were verified, for the next process of the program.
@@ -82,6 +93,27 @@ impl UnverifiedModules {
             .filter(|&module_index| self.is_unverified(module_index as u32))
             .map(|module_index| (module_index, &self.live[module_index][..]))
     }
+}
+
+/// Whether the memory of process `pid` holds pages with these hashes, of a module whose file is in
+/// state `file`. Pages that an earlier process has shown to be the file's are not read again, as
+/// long as the file is in the same state and this process has made no copies of them.
+pub(super) fn holds_of_file(
+    pid: i32,
+    pages: &[PageHash],
+    file: Option<FileState>,
+    known: &mut Option<PagesOfFile>,
+) -> bool {
+    let Some(file) = file.filter(|_| own_pages::are_of_files(pid, pages.iter().map(|page| page.0))) else {
+        return holds(pid, pages);
+    };
+    let former = known.take().filter(|known| known.file == file);
+    let former = former.map_or_else(Vec::new, |known| known.pages);
+    let is_new = |page: &&PageHash| former.binary_search(page).is_err();
+    let new: Vec<PageHash> = pages.iter().filter(is_new).copied().collect();
+    let same = holds(pid, &new);
+    *known = same.then(|| PagesOfFile { file, pages: pages.to_vec() });
+    same
 }
 
 /// Whether the memory of process `pid` holds pages with these hashes.

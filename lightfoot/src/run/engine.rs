@@ -4,7 +4,7 @@ use anyhow::Result;
 use instrument::mark::SharedMarker;
 use instrument::probe::ProbePlan;
 use instrument::tool::{Probed, Report, Tool};
-use instrument::{Command, Exit, Observer, Options, Outcome, Unobserved};
+use instrument::{Children, Command, Exit, Observer, Options, Outcome, Unobserved};
 use machine::{Ability, State};
 use present::exit::{Failure, FAILURE};
 use present::number::{grouped, seconds};
@@ -15,7 +15,15 @@ use present::number::{grouped, seconds};
 /// A [`Failure`] with its exit status: 127 if there is no such program, 126 if it cannot be run,
 /// else 125.
 pub fn run(command: &Command, options: &Options, observer: &mut dyn Observer) -> Result<Outcome> {
+    keep_memory(options);
     instrument::run(command, options, observer).map_err(failure)
+}
+
+/// Before a run of many images, each of which needs as much memory as the one before.
+fn keep_memory(options: &Options) {
+    if options.children != Children::Released {
+        instrument::keep_freed_memory();
+    }
 }
 
 /// Runs `command` with a marker, which divides what is counted.
@@ -28,6 +36,7 @@ pub fn run_marked(
     observer: &mut dyn Observer,
     marker: SharedMarker,
 ) -> Result<Outcome> {
+    keep_memory(options);
     instrument::run_marked(command, options, observer, marker).map_err(failure)
 }
 

@@ -11,9 +11,9 @@ use crate::cli::Rep;
 use crate::run::complex::{complex_of, LoadsAndStores, Repeats};
 use call_graph::Events;
 use instrument::mark::PartCounts;
-use instrument::{Numbering, Profile};
+use instrument::{Instruction, Numbering, Profile};
 use simulate::{BlockMisses, SiteMisses};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The counts of one image. Blocks and sites are indices into the tables of a profile.
 #[derive(Clone, Debug, Default)]
@@ -163,7 +163,7 @@ impl Part {
                 }
             }
         };
-        self.for_each(profile, None, rep, |instruction, counts| {
+        self.for_each(&self.executions, profile, None, rep, |instruction, counts| {
             at(instruction, Events::of([counts.instructions, counts.loads, counts.stores]))
         });
         for &(site, misses) in &self.sites {
@@ -213,7 +213,20 @@ impl Part {
     /// The sum of all counts, `none` at least.
     pub fn total(&self, profile: &Profile, misses: Option<&Attribution>, rep: Rep, none: Counts) -> Counts {
         let mut total = none;
-        self.for_each(profile, misses, rep, |_, counts| total.add(counts));
+        // Most blocks ran to their ends, and a sum needs none of their instructions.
+        let cut: HashSet<u32> = self.cut.iter().map(|&(block, _, _)| block).collect();
+        let (left, whole): (Vec<_>, Vec<_>) =
+            self.executions.iter().partition(|(number, _)| cut.contains(number));
+        for (number, executions) in whole {
+            let block = &profile.blocks[number as usize];
+            let instructions = &profile.instructions[block.first as usize..][..block.count as usize];
+            let sum = |of: fn(&Instruction) -> u8| instructions.iter().map(|i| u64::from(of(i))).sum::<u64>();
+            total.blocks += executions;
+            total.instructions += executions * u64::from(block.count);
+            total.loads += executions * sum(|instruction| instruction.loads);
+            total.stores += executions * sum(|instruction| instruction.stores);
+        }
+        self.for_each(&left, profile, misses, rep, |_, counts| total.add(counts));
         total
     }
 
@@ -226,7 +239,7 @@ impl Part {
         tally: &Tally,
     ) -> Vec<(Cell, Counts)> {
         let mut cells: BTreeMap<u32, Counts> = BTreeMap::new();
-        self.for_each(profile, misses, rep, |instruction, counts| {
+        self.for_each(&self.executions, profile, misses, rep, |instruction, counts| {
             let cell = tally.of_instruction[instruction];
             debug_assert!(cell != NONE, "what counts in a part counts in the run");
             cells.entry(cell).or_insert(tally.none).add(counts);
@@ -234,16 +247,18 @@ impl Part {
         cells.into_iter().map(|(cell, counts)| (tally.cells[cell as usize].0, counts)).collect()
     }
 
-    /// Calls `add` with counts of instructions, by index into [`Profile::instructions`].
+    /// Calls `add` with counts of instructions, by index into [`Profile::instructions`]: those of the
+    /// blocks of `executions`, and all other counts of the part.
     fn for_each(
         &self,
+        executions: &[(u32, u64)],
         profile: &Profile,
         misses: Option<&Attribution>,
         rep: Rep,
         mut add: impl FnMut(usize, &Counts),
     ) {
         let cuts = cuts(&self.cut);
-        for &(number, executions) in &self.executions {
+        for &(number, executions) in executions {
             let block = &profile.blocks[number as usize];
             let first = block.first as usize;
             // Executions that a signal or fault cut short did not retire the block's last
