@@ -91,7 +91,7 @@ mod tests {
     fn a_page_that_was_written_is_a_copy() {
         // The text of this executable is the file's, the stack is not.
         let own = std::process::id() as i32;
-        let text = a_page_that_was_written_is_a_copy as usize as u64 & !(PAGE - 1);
+        let text = a_page_that_was_written_is_a_copy as *const () as u64 & !(PAGE - 1);
         assert!(are_of_files(own, [text].into_iter()));
         let mut bytes = vec![1u8; 3 * PAGE as usize];
         bytes.flush().expect("memory");
