@@ -37,8 +37,8 @@ impl Image {
             .fold(0, u64::saturating_add)
     }
 
-    /// Adds the counters of the thread in context `context`. Kept translations have counters that no
-    /// thread touches, so most pages do not exist, and are not read.
+    /// Adds the counters of the thread in context `context`. Kept translations have counters that
+    /// no thread touches, so most pages do not exist, and are not read.
     fn add_counters(&self, context: usize, counters: &mut [u64]) {
         let first = self.context(context) + count_address(0) as usize;
         for part in self.shared.present(first..first + 8 * counters.len()) {

@@ -255,8 +255,8 @@ impl<'i> Choice<'i> {
         self.verified[module].push(fragment_index);
     }
 
-    /// Enters a fragment that this run has translated. If the bytes of one of its pages are unknown,
-    /// or were seen with two contents, its group is dropped.
+    /// Enters a fragment that this run has translated. If the bytes of one of its pages are
+    /// unknown, or were seen with two contents, its group is dropped.
     fn enter_new(&mut self, fragment_index: u32) {
         let Translator { cache, blocks, .. } = self.translator;
         let fragment = &cache.fragments[fragment_index as usize];
@@ -281,8 +281,8 @@ impl<'i> Choice<'i> {
         }
     }
 
-    /// The hash that a page had when this run translated it: the reader has the page's bytes if they
-    /// never changed.
+    /// The hash that a page had when this run translated it: the reader has the page's bytes if
+    /// they never changed.
     fn page_hash(&mut self, page: u64) -> Option<u64> {
         let reader = &self.translator.reader;
         let read = || reader.known_page(page).map(|bytes| hash(bytes, 0));

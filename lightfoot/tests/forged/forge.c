@@ -10,7 +10,8 @@
 #define RING_POSITION 0xc0
 #define RESIDENT_LEAST 0xe4c0
 #define RING 0x10000
-#define COUNTERS (RING + 0x400000 + 8 * 0x4000 + 24ull * 0x200000)
+#define STUBS (RING + 0x400000 + 8 * 0x4000 + 24ull * 0x200000)
+#define COUNTERS (STUBS + 8 * 0x1000)
 
 static char buffer[8 << 20];
 static volatile uint64_t sink;

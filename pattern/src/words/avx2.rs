@@ -3,9 +3,9 @@
 //! Positions are those of the AVX-512 kernel; of marks that are no words it has some more, and
 //! lacks others. AVX2 has no linear maps over bits, so the filters, which are such maps, are left
 //! out. The windows of few words are told by tables of nibbles, 32 positions at a time. For more
-//! words each position is hashed and looked up in the first bitmap by a gather. Positions that pass
-//! are looked up in the bitmaps, one by one. Cost: about 36 instructions for 32 positions, or 12 and
-//! a gather for eight.
+//! words each position is hashed and looked up in the first bitmap by a gather. Positions that
+//! pass are looked up in the bitmaps, one by one. Cost: about 36 instructions for 32 positions, or
+//! 12 and a gather for eight.
 
 use super::marks::{Marks, CHUNK_BYTES, MARGIN_BYTES};
 use super::tables::{window_at, Nibbles, Tables, MULTIPLIERS};

@@ -247,8 +247,8 @@ impl Part {
         cells.into_iter().map(|(cell, counts)| (tally.cells[cell as usize].0, counts)).collect()
     }
 
-    /// Calls `add` with counts of instructions, by index into [`Profile::instructions`]: those of the
-    /// blocks of `executions`, and all other counts of the part.
+    /// Calls `add` with counts of instructions, by index into [`Profile::instructions`]: those of
+    /// the blocks of `executions`, and all other counts of the part.
     fn for_each(
         &self,
         executions: &[(u32, u64)],
