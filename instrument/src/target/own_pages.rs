@@ -73,7 +73,6 @@ pub(crate) fn are_of_files(pid: i32, pages: impl Iterator<Item = u64> + Clone) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     #[test]
     fn a_file_that_changes_has_another_state() {
@@ -89,12 +88,15 @@ mod tests {
 
     #[test]
     fn a_page_that_was_written_is_a_copy() {
-        // The text of this executable is the file's, the stack is not.
+        if File::open("/proc/self/pagemap").is_err() {
+            eprintln!("skipped: this kernel does not say where pages come from");
+            return;
+        }
+        // The text of this executable is the file's, memory that was written is not.
         let own = std::process::id() as i32;
         let text = a_page_that_was_written_is_a_copy as *const () as u64 & !(PAGE - 1);
         assert!(are_of_files(own, [text].into_iter()));
-        let mut bytes = vec![1u8; 3 * PAGE as usize];
-        bytes.flush().expect("memory");
+        let bytes = std::hint::black_box(vec![1u8; 3 * PAGE as usize]);
         let written = (bytes.as_ptr() as u64).next_multiple_of(PAGE);
         assert!(!are_of_files(own, [text, written].into_iter()));
         assert!(!are_of_files(own, [written].into_iter()));

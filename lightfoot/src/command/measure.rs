@@ -197,13 +197,8 @@ fn virtual_machine(shown: &ShownMachine) -> Result<VirtualMachine> {
 
 /// The keys in the order of the command line, each once.
 fn distinct(by: &[By]) -> Vec<By> {
-    let mut all = Vec::new();
-    for by in by {
-        if !all.contains(by) {
-            all.push(*by);
-        }
-    }
-    all
+    let is_first = |&(key, index): &(&By, usize)| !by[..index].contains(key);
+    by.iter().zip(0..).filter(is_first).map(|(key, _)| *key).collect()
 }
 
 /// The error for a region that was never entered.
