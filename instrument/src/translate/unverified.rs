@@ -142,3 +142,37 @@ pub(super) fn holds(pid: i32, pages: &[PageHash]) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn pages_of_a_file_are_read_once_for_each_state_of_the_file() {
+        let pid = std::process::id() as i32;
+        let states = ["/bin/sh", "/proc/self/exe", "/bin/cat"].map(|path| FileState::of(Path::new(path)));
+        let states: Vec<FileState> = states.into_iter().flatten().collect();
+        let text = holds_of_file as *const () as u64 & !(PAGE - 1);
+        let written = std::hint::black_box(vec![1u8; 3 * PAGE as usize]);
+        let copied = (written.as_ptr() as u64).next_multiple_of(PAGE);
+        if states.len() < 2 || !own_pages::are_of_files(pid, [text].into_iter()) {
+            eprintln!("skipped: this system does not say which pages are a file's");
+            return;
+        }
+        let mut bytes = vec![0u8; PAGE as usize];
+        assert_eq!(memory::read_target(pid, text, &mut bytes), bytes.len());
+        let (right, wrong) = ((text, hash(&bytes, 0)), (text, !hash(&bytes, 0)));
+        let mut known = None;
+        assert!(!holds_of_file(pid, &[wrong], Some(states[0]), &mut known) && known.is_none());
+        assert!(holds_of_file(pid, &[right], Some(states[0]), &mut known));
+        assert_eq!(known.as_ref().map(|known| &known.pages[..]), Some(&[right][..]));
+        // A wrong hash is found out only where the page is read, so these show which pages are.
+        let claim = || Some(PagesOfFile { file: states[0], pages: vec![wrong] });
+        assert!(holds_of_file(pid, &[wrong], Some(states[0]), &mut claim()), "the file is the same");
+        assert!(!holds_of_file(pid, &[wrong], Some(states[1]), &mut claim()), "the file has changed");
+        assert!(!holds_of_file(pid, &[wrong], None, &mut claim()), "nothing is known of the file");
+        let mut claim = Some(PagesOfFile { file: states[0], pages: vec![(copied, 0)] });
+        assert!(!holds_of_file(pid, &[(copied, 0)], Some(states[0]), &mut claim), "the page is a copy");
+    }
+}
