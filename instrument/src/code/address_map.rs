@@ -8,6 +8,15 @@ use std::hash::{BuildHasherDefault, Hasher};
 #[derive(Default, Clone)]
 pub(crate) struct AddressHasher(u64);
 
+impl AddressHasher {
+    /// The hash of an address.
+    pub(crate) fn of(address: u64) -> u64 {
+        let mut hasher = AddressHasher::default();
+        hasher.write_u64(address);
+        hasher.finish()
+    }
+}
+
 impl Hasher for AddressHasher {
     fn finish(&self) -> u64 {
         self.0

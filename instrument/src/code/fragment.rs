@@ -13,6 +13,7 @@ pub(crate) const EXIT_PAGES: u32 = 0xffff_fffc;
 pub(crate) const EXIT_INSTRUCTION: u32 = 0xffff_fffb;
 
 /// A translated superblock.
+#[cfg_attr(test, derive(Default))]
 pub(crate) struct Fragment {
     /// Address of the program's code.
     pub(crate) pc: u64,

@@ -38,11 +38,12 @@ use crate::error::{Error, ErrorKind};
 use crate::evidence::Forgery;
 use crate::image::{Image, ProfileTables};
 use crate::outcome::{self, EngineStats, Exit, Process, Standstill, Threads};
-use crate::profile::Lineage;
+use crate::profile::{Descent, Lineage};
 use crate::target::interrupt;
 use crate::target::layout::context;
 use crate::target::ptrace::{self, Wait};
 use crate::target::pulse::Pulse;
+use event::Stream;
 use gathering::Gathering;
 use posts::Next;
 use remainder::Remainder;
@@ -451,9 +452,21 @@ impl Host<'_> {
         self.stats.code_bytes += bytes - former_bytes;
         self.warnings.extend(image.keep());
         let parts = if self.marking.is_some() { image.parts() } else { Vec::new() };
-        let rests = self.children.are_counted() && image.may_rest();
+        // With the last task of the run nobody is left who could execute the program again.
+        let goes_on = !self.threads.is_empty() || !self.early.is_empty();
+        let rests = self.children.are_counted() && goes_on && image.may_rest();
+        // Nothing names the blocks of a run that counts executions alone.
+        let counts_alone = self.stream == Stream::Counts
+            && self.calls == CallRecords::None
+            && self.instrumenter.is_none()
+            && self.marking.is_none();
         let lineage = if rests { Lineage::Image(image.lineage) } else { Lineage::None };
-        let profile = image.profile(if rests { ProfileTables::Copied } else { ProfileTables::Moved });
+        let tables = match counts_alone {
+            true => ProfileTables::Ran,
+            false if rests => ProfileTables::Copied,
+            false => ProfileTables::Moved,
+        };
+        let (profile, blocks) = image.profile(tables);
         self.blocks_ended += profile.blocks.len();
         // The next child of the same parent may take the image over, with its translations.
         let parent = image.parent.filter(|_| self.images.len() < IMAGES_WITH_SPARES_MAX);
@@ -462,7 +475,7 @@ impl Host<'_> {
         } else if rests {
             self.resting.put(image);
         }
-        self.give(RingMessage::ImageEnded(number, Box::new((profile, parts, lineage))));
+        self.give(RingMessage::ImageEnded(number, Box::new((profile, parts, Descent { lineage, blocks }))));
     }
 
     fn event(&mut self, tid: i32, event: i32, signal: i32) {

@@ -138,6 +138,10 @@ pub(crate) struct Image {
     pub(crate) parent: Option<(u32, u64)>,
     /// Whether a process that left the engine alive still has the image's memory mapped.
     pub(crate) stays_mapped: bool,
+    /// By counter, the number of the exit that counts there, plus one; 0 where there is none.
+    exit_of_counter: Vec<u32>,
+    /// The number of exits that `exit_of_counter` names.
+    exits_known: usize,
     /// The number that the image had in the first of its processes. Its tables have only grown
     /// since then.
     pub(crate) lineage: u32,
@@ -235,6 +239,8 @@ impl Image {
             kept: None,
             parent: None,
             stays_mapped: false,
+            exit_of_counter: Vec::new(),
+            exits_known: 0,
             lineage: number,
             spares: Spares::default(),
             taken_over: (0, 0),

@@ -12,10 +12,12 @@
 //! check allows for threads that ended between two counters. **Leaves out** counts that are
 //! consistent and wrong.
 
+use super::counted::{leading, BlockCount, ImageCounts};
 use super::Image;
-use crate::code::address_map::AddressMap;
+use crate::code::address_map::{AddressHasher, AddressMap};
+use crate::code::fragment::Fragment;
 use crate::evidence::Forgery;
-use crate::profile::Block;
+use crate::translate::Translator;
 use std::time::Duration;
 
 /// The most instructions that a thread can count in a second: about ten in each of about six
@@ -27,6 +29,8 @@ const COUNTED_FREE: u64 = 1 << 24;
 const LOST: u64 = 4096;
 /// In addition to [`LOST`], one in this many transfers.
 const LOST_SHARE: u64 = 64;
+/// The most sums of many targets.
+const COARSE_MAX: usize = 1 << 14;
 
 /// The most that one thread can have counted in `elapsed`.
 fn ceiling(elapsed: Duration) -> u64 {
@@ -57,53 +61,131 @@ impl Image {
         }
     }
 
-    /// Compares the sums of all contexts with each other; `blocks` have their executions filled in.
-    pub(super) fn add_up(&self, counters: &[u64], blocks: &[Block]) {
+    /// Compares the sums of all contexts with each other.
+    pub(super) fn add_up(&mut self, counts: &ImageCounts) {
+        let Translator { blocks, cache, .. } = &self.translator;
         let most = ceiling(self.born.elapsed()).saturating_mul(self.used as u64);
-        let instructions = blocks.iter().map(|block| block.executions.saturating_mul(block.count.into()));
-        let instructions = instructions.fold(0, u64::saturating_add);
+        let instructions = |counted: &BlockCount| {
+            counted.executions.saturating_mul(blocks[counted.block as usize].count.into())
+        };
+        let instructions = counts.blocks.iter().map(instructions).fold(0, u64::saturating_add);
         if instructions > most {
             self.evidence.note(Forgery::Count(instructions));
         }
-        let fragments = &self.translator.cache.fragments;
         for (fragment_index, before) in &self.looked {
-            let first = fragments[*fragment_index].first_block as usize;
-            self.compare(before, blocks[first..].iter().map(|block| block.executions));
+            let first = cache.fragments[*fragment_index].first_block;
+            let executions = |block: u32| {
+                let at = counts.blocks.binary_search_by_key(&block, |counted| counted.block);
+                at.map_or(0, |at| counts.blocks[at].executions)
+            };
+            self.compare(before, (first..).map(executions));
         }
-        let mut ran = AddressMap::default();
-        for fragment in fragments {
-            let of_block = |index: u32| &blocks[(fragment.first_block + index) as usize];
-            let last = of_block(fragment.blocks - 1);
-            if last.taken > last.executions {
-                self.evidence.note(Forgery::Taken(last.taken, last.executions));
+        // How often each address at which fragments begin was entered.
+        let mut entered = Vec::with_capacity(counts.blocks.len());
+        let mut left = &cache.fragments[..];
+        for counted in &counts.blocks {
+            let behind = leading(left, |fragment| fragment.first_block <= counted.block);
+            left = &left[behind.saturating_sub(1)..];
+            let Some(&Fragment { pc, first_block, blocks, .. }) = left.first() else { continue };
+            if counted.block + 1 == first_block + blocks && counted.taken > counted.executions {
+                self.evidence.note(Forgery::Taken(counted.taken, counted.executions));
             }
-            // Most blocks of kept translations do not run.
-            let executions = of_block(0).executions;
-            if executions > 0 {
-                let sum: &mut u64 = ran.entry(fragment.pc).or_default();
-                *sum = sum.saturating_add(executions);
+            if counted.block == first_block {
+                entered.push((pc, counted.executions));
             }
         }
-        self.lead(counters, &ran);
+        let led = self.led(counts);
+        if let Some((times, ran)) = unexplained(&led, &entered) {
+            self.evidence.note(Forgery::Entries(times, ran));
+        }
     }
 
-    /// Compares side exits with the executions of the blocks that they lead to.
-    fn lead(&self, counters: &[u64], ran: &AddressMap<u64>) {
-        let mut led = AddressMap::default();
-        for exit in self.translator.cache.exits.iter().filter(|exit| !exit.stale) {
-            let Some(&times) = exit.counter.and_then(|counter| counters.get(counter as usize)) else {
-                continue;
+    /// The targets of side exits that were taken, and how often.
+    fn led(&mut self, counts: &ImageCounts) -> Vec<(u64, u64)> {
+        let exits = &self.translator.cache.exits;
+        self.exit_of_counter.resize(self.translator.counters as usize, 0);
+        for (exit, number) in exits.iter().zip(0u32..).skip(self.exits_known) {
+            if let Some(of_counter) =
+                exit.counter.and_then(|counter| self.exit_of_counter.get_mut(counter as usize))
+            {
+                *of_counter = number + 1;
+            }
+        }
+        self.exits_known = exits.len();
+        let target = |counter: u32| {
+            let exit = &exits[self.exit_of_counter[counter as usize].checked_sub(1)? as usize];
+            (!exit.stale).then_some(exit.target)
+        };
+        counts.counters.iter().filter_map(|&(counter, times)| Some((target(counter)?, times))).collect()
+    }
+}
+
+/// Compares side exits, by target, with the executions of the blocks that they lead to. If exits
+/// were taken more often than their target can explain, returns how often, and how often the target
+/// ran. Most targets are led to a few times; they are passed by sums of many targets.
+fn unexplained(led: &[(u64, u64)], entered: &[(u64, u64)]) -> Option<(u64, u64)> {
+    let mut coarse = vec![0u64; led.len().next_power_of_two().clamp(64, COARSE_MAX)];
+    let mask = coarse.len() - 1;
+    let index = |address: u64| AddressHasher::of(address) as usize & mask;
+    for &(target, times) in led {
+        let sum = &mut coarse[index(target)];
+        *sum = sum.saturating_add(times);
+    }
+    let may_be_wrong = |address: u64| coarse[index(address)] > LOST;
+    let mut sums: AddressMap<(u64, u64)> = AddressMap::default();
+    for &(target, times) in led.iter().filter(|(target, _)| may_be_wrong(*target)) {
+        let sum = &mut sums.entry(target).or_default().0;
+        *sum = sum.saturating_add(times);
+    }
+    for &(pc, executions) in entered.iter().filter(|(pc, _)| may_be_wrong(*pc)) {
+        if let Some((_, ran)) = sums.get_mut(&pc) {
+            *ran = ran.saturating_add(executions);
+        }
+    }
+    let is_wrong =
+        |&(times, ran): &(u64, u64)| times > ran.saturating_add(ran / LOST_SHARE).saturating_add(LOST);
+    sums.into_values().find(is_wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares every target with its block.
+    fn slow(led: &[(u64, u64)], entered: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let of = |table: &[(u64, u64)], wanted: u64| {
+            table.iter().filter(|(address, _)| *address == wanted).map(|(_, times)| times).sum::<u64>()
+        };
+        let both = led.iter().map(|&(target, _)| (of(led, target), of(entered, target)));
+        both.filter(|(times, ran)| *times > ran + ran / LOST_SHARE + LOST).collect()
+    }
+
+    #[test]
+    fn exits_are_compared_with_their_targets() {
+        let mut random = 7u64;
+        let mut next = |below: u64| {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (random >> 33) % below
+        };
+        let mut wrong = 0;
+        for _ in 0..3000 {
+            let count = 1 + next(60);
+            let mut table = || -> Vec<(u64, u64)> {
+                let rows = next(100);
+                let mut row = |_| {
+                    let shift = next(14);
+                    (0x1000 + 8 * next(count), next(1 << shift))
+                };
+                (0..rows).map(&mut row).collect()
             };
-            if times > 0 {
-                let sum: &mut u64 = led.entry(exit.target).or_default();
-                *sum = sum.saturating_add(times);
+            let (led, entered) = (table(), table());
+            let expected = slow(&led, &entered);
+            match unexplained(&led, &entered) {
+                Some(found) => assert!(expected.contains(&found), "{led:?} {entered:?}"),
+                None => assert!(expected.is_empty(), "{led:?} {entered:?}"),
             }
+            wrong += usize::from(!expected.is_empty());
         }
-        for (target, times) in led {
-            let ran = ran.get(&target).copied().unwrap_or(0);
-            if times > ran.saturating_add(ran / LOST_SHARE).saturating_add(LOST) {
-                self.evidence.note(Forgery::Entries(times, ran));
-            }
-        }
+        assert!((500..2500).contains(&wrong), "both kinds are tried: {wrong}");
     }
 }

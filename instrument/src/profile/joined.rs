@@ -10,8 +10,8 @@
 //! **Leaves out** counts by image. Observers see the profile of each image before it is added, with
 //! its [`Numbering`].
 
-use super::known_blocks::{views_from, KnownBlocks};
-use super::{Numbering, Numbers, Profile};
+use super::known_blocks::{views_from, BlockView, KnownBlocks};
+use super::{Listed, Numbering, Numbers, Profile};
 use std::collections::{BTreeMap, HashMap};
 
 /// Whether several images share blocks of the run's profile.
@@ -33,14 +33,37 @@ pub(crate) enum Lineage {
     Image(u32),
 }
 
+/// Where the tables of an image that has ended come from.
+#[derive(Clone, Debug)]
+pub(crate) struct Descent {
+    pub(crate) lineage: Lineage,
+    /// If the image's profile has only some of its blocks: their numbers in the tables of the
+    /// lineage, in order. Empty if it has all of them.
+    pub(crate) blocks: Vec<u32>,
+}
+
 /// The most lineages of which numbers are remembered.
 const LINEAGES_MAX: usize = 64;
 
-/// The numbers in the run's profile by an image's own numbers: of its blocks, and of its sites.
-#[derive(Default)]
-struct Listed {
-    blocks: Vec<u32>,
-    sites: Vec<u32>,
+/// Stands for the number of a block of a lineage that no image has had.
+const NOT_FOUND: u32 = u32::MAX;
+
+/// Finds the blocks of an image in the run's profile, or adds them.
+struct Finder<'a> {
+    image: &'a Profile,
+    /// The numbers of the image's modules in the run's profile.
+    modules: Vec<u32>,
+    all: &'a mut Profile,
+    known: &'a mut KnownBlocks,
+}
+
+impl Finder<'_> {
+    /// The number of a block of the image.
+    fn find(&mut self, view: &BlockView<'_>) -> u32 {
+        let module = view.block.module as usize;
+        let offset = view.block.ip.wrapping_sub(self.image.modules[module].start);
+        self.known.block(self.all, self.modules[module], offset, view)
+    }
 }
 
 /// The joined profile of all images that have ended.
@@ -70,33 +93,66 @@ impl JoinedProfile {
 
     /// Gives numbers to the blocks and sites of an image, which [`JoinedProfile::add`] must add
     /// next.
-    pub(crate) fn number(&mut self, image: &Profile, lineage: Lineage) -> Numbering {
-        let JoinedProfile { blocks, all, images, known, lineages, .. } = self;
-        *images += 1;
-        if *images == 1 || *blocks == BlocksOfImages::Apart {
-            let (block, site) = (all.blocks.len() as u32, all.sites.len() as u32);
+    pub(crate) fn number(&mut self, image: &Profile, descent: &Descent) -> Numbering {
+        self.images += 1;
+        if self.images == 1 || self.blocks == BlocksOfImages::Apart {
+            let (block, site) = (self.all.blocks.len() as u32, self.all.sites.len() as u32);
             return Numbering(Numbers::From { block, site });
         }
-        let known = known.get_or_insert_with(|| KnownBlocks::of(all));
-        let modules: Vec<u32> = image.modules.iter().map(|module| known.module(all, module)).collect();
-        let former = if let Lineage::Image(first) = lineage { lineages.remove(&first) } else { None };
-        let Listed { blocks: mut numbers, mut sites } = former.unwrap_or_else(|| Listed {
-            blocks: Vec::with_capacity(image.blocks.len()),
-            sites: Vec::with_capacity(image.sites.len()),
-        });
-        for view in views_from(image, numbers.len(), sites.len()) {
-            let module = modules[view.block.module as usize];
-            let offset = view.block.ip.wrapping_sub(image.modules[view.block.module as usize].start);
-            let number = known.block(all, module, offset, &view);
-            let first = known.first_site(number);
-            numbers.push(number);
+        let former = match descent.lineage {
+            Lineage::Image(first) => self.lineages.remove(&first).unwrap_or_default(),
+            Lineage::None => Listed::default(),
+        };
+        match descent.blocks.is_empty() {
+            true => Numbering(Numbers::Listed(self.number_all(image, former))),
+            false => self.number_some(image, descent, former),
+        }
+    }
+
+    /// Gives numbers to the blocks and sites of an image that begins with the `former` ones.
+    fn number_all(&mut self, image: &Profile, former: Listed) -> Listed {
+        let Listed { mut blocks, mut sites } = former;
+        let mut finder = self.finder(image);
+        for view in views_from(image, blocks.len(), sites.len()) {
+            let number = finder.find(&view);
+            let first = finder.known.first_site(number);
+            blocks.push(number);
             sites.extend((0..view.sites.len() as u32).map(|site| first + site));
         }
-        Numbering(Numbers::Listed { blocks: numbers, sites })
+        Listed { blocks, sites }
+    }
+
+    /// Gives numbers to the blocks and sites of an image that has some blocks of its lineage.
+    /// `former` has the numbers of those that were found before, by the lineage's own.
+    fn number_some(&mut self, image: &Profile, descent: &Descent, former: Listed) -> Numbering {
+        let Listed { blocks: mut of_lineage, .. } = former;
+        let len = descent.blocks.last().map_or(0, |last| *last as usize + 1);
+        of_lineage.resize(len.max(of_lineage.len()), NOT_FOUND);
+        let mut listed = Listed::default();
+        let mut finder = self.finder(image);
+        for (view, own) in views_from(image, 0, 0).zip(&descent.blocks) {
+            let number = &mut of_lineage[*own as usize];
+            if *number == NOT_FOUND {
+                *number = finder.find(&view);
+            }
+            let first = finder.known.first_site(*number);
+            listed.blocks.push(*number);
+            listed.sites.extend((0..view.sites.len() as u32).map(|site| first + site));
+        }
+        self.remember(descent.lineage, Listed { blocks: of_lineage, sites: Vec::new() });
+        Numbering(Numbers::Listed(listed))
+    }
+
+    /// What finds the blocks of an image.
+    fn finder<'a>(&'a mut self, image: &'a Profile) -> Finder<'a> {
+        let all = &mut self.all;
+        let known = self.known.get_or_insert_with(|| KnownBlocks::of(all));
+        let modules = image.modules.iter().map(|module| known.module(all, module)).collect();
+        Finder { image, modules, all, known }
     }
 
     /// Adds the counts of an image, and its tables where the numbers are the next ones.
-    pub(crate) fn add(&mut self, image: Profile, numbering: Numbering, lineage: Lineage) {
+    pub(crate) fn add(&mut self, image: Profile, numbering: Numbering, descent: &Descent) {
         for &(block, first_lost, times) in &image.cut {
             add(self.cut.entry((numbering.block(block), first_lost)).or_default(), times);
         }
@@ -110,16 +166,17 @@ impl JoinedProfile {
         }
         match numbering.0 {
             Numbers::From { block, site } => self.append(image, block, site),
-            Numbers::Listed { blocks, sites } => {
+            Numbers::Listed(listed) => {
                 // Most blocks of an image that other processes had before did not run.
-                for (&number, block) in
-                    blocks.iter().zip(&image.blocks).filter(|(_, block)| block.executions > 0)
-                {
+                let blocks = listed.blocks.iter().zip(&image.blocks);
+                for (&number, block) in blocks.filter(|(_, block)| block.executions > 0) {
                     let sums = &mut self.all.blocks[number as usize];
                     add(&mut sums.executions, block.executions);
                     add(&mut sums.taken, block.taken);
                 }
-                self.remember(lineage, Listed { blocks, sites });
+                if descent.blocks.is_empty() {
+                    self.remember(descent.lineage, listed);
+                }
             }
         }
     }

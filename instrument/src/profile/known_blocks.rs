@@ -7,7 +7,7 @@
 
 use super::{Block, Instruction, Module, Profile, Site};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A block with what belongs to it.
 pub(super) struct BlockView<'a> {
@@ -63,13 +63,11 @@ struct ModuleKey {
 
 impl ModuleKey {
     fn of(module: &Module) -> ModuleKey {
-        let has_file =
-            module.process.is_none() && (module.path.is_absolute() || module.path == Path::new("[vdso]"));
         ModuleKey {
             path: module.path.clone(),
             file_offset: module.file_offset,
             bytes: module.end.wrapping_sub(module.start),
-            address: (!has_file).then_some((module.process, module.start)),
+            address: (!module.has_file()).then_some((module.process, module.start)),
         }
     }
 }

@@ -3,12 +3,12 @@
 mod joined;
 mod known_blocks;
 
-pub(crate) use joined::{BlocksOfImages, JoinedProfile, Lineage};
+pub(crate) use joined::{BlocksOfImages, Descent, JoinedProfile, Lineage};
 
 use crate::call::CallRecords;
 use crate::evidence::Forgery;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A file that was mapped executable (or anonymous code).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,13 @@ pub struct Module {
     pub file_offset: u64,
     /// The process that generated the code while it ran; `None` for text of a file.
     pub process: Option<u32>,
+}
+
+impl Module {
+    /// Whether its code is that of a file, or of the kernel's [vdso], which other processes map too.
+    pub(crate) fn has_file(&self) -> bool {
+        self.process.is_none() && (self.path.is_absolute() || self.path == Path::new("[vdso]"))
+    }
 }
 
 /// One instruction of a block.
@@ -105,7 +112,14 @@ enum Numbers {
     /// The image's tables stand in those of the run from these indices on.
     From { block: u32, site: u32 },
     /// The numbers in the run by the image's own numbers.
-    Listed { blocks: Vec<u32>, sites: Vec<u32> },
+    Listed(Listed),
+}
+
+/// The numbers in the run's profile by an image's own numbers: of its blocks, and of its sites.
+#[derive(Clone, Debug, Default)]
+struct Listed {
+    blocks: Vec<u32>,
+    sites: Vec<u32>,
 }
 
 impl Numbering {
@@ -122,7 +136,7 @@ impl Numbering {
     pub fn block(&self, own: u32) -> u32 {
         match &self.0 {
             Numbers::From { block, .. } => block + own,
-            Numbers::Listed { blocks, .. } => blocks[own as usize],
+            Numbers::Listed(listed) => listed.blocks[own as usize],
         }
     }
 
@@ -133,7 +147,7 @@ impl Numbering {
     pub fn site(&self, own: u32) -> u32 {
         match &self.0 {
             Numbers::From { site, .. } => site + own,
-            Numbers::Listed { sites, .. } => sites[own as usize],
+            Numbers::Listed(listed) => listed.sites[own as usize],
         }
     }
 }

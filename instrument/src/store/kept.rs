@@ -216,8 +216,15 @@ impl KeptTranslations {
         // Writing pays if enough fragments are new, or if a part of the file was given up.
         let enough = if before == 0 { 1 } else { NEW_FRAGMENTS_MIN + before / NEW_SHARE };
         let fragments = translator.cache.fragments.len();
+        // Code that a program has generated itself is never kept.
+        let of_files = |&fragment_index: &usize| {
+            let fragment = &translator.cache.fragments[fragment_index];
+            let module = translator.blocks[fragment.first_block as usize].module;
+            maps.modules[module as usize].has_file()
+        };
+        let new = (before..fragments).filter(of_files).take(enough).count();
         let outdated = translator.unverified.gave_up || !parts::moved(translator, maps).is_empty();
-        if fragments < before + enough && !outdated {
+        if new < enough && !outdated {
             return None;
         }
         let parts = parts::choose(translator, maps);

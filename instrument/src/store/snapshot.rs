@@ -265,6 +265,7 @@ impl<'a> Snapshot<'a> {
             && self.modules_fit()
             && self.fragments.iter().all(|fragment| self.fragment_fits(fragment, cache))
             && self.fragments.is_sorted_by_key(|fragment| fragment.first_block)
+            && self.fragments.is_sorted_by_key(|fragment| fragment.counters)
             && self.exits_fit(cache)
             && self.incoming_fit(cache)
             && self.live_fit()

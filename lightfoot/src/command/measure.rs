@@ -400,7 +400,7 @@ impl Prepared<'_> {
             (report.exit_status, report.signal) = (0, None);
         }
         (report.sort, report.order) = (self.sort, self.order);
-        report.fill(&tally, &symbols, &self.by);
+        report.fill(&tally, &symbols, &self.by, View::rows(self.run.format, self.run.top));
         if self.run.format == Shape::Json && self.by.contains(&By::Line) {
             report.add_source_text();
         }

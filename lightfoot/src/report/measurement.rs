@@ -16,8 +16,9 @@ use crate::run::hierarchy::{Prefetched, Traffic};
 use crate::run::tally::{Counts, Tally};
 use present::order::SortRows;
 use serde::{Serialize, Serializer};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use symbol::Symbolizer;
+use symbol::{demangle, Symbolizer};
 
 /// The version of the report's fields.
 pub const SCHEMA: u32 = 1;
@@ -193,11 +194,14 @@ impl Report {
         COUNT_METRICS.iter().chain(misses)
     }
 
-    /// Fills the tables from a tally, sorted; `by` is the key of the requested rows.
-    pub fn fill(&mut self, tally: &Tally, symbols: &Symbolizer, by: &[By]) {
+    /// Fills the tables from a tally, sorted; `by` is the key of the requested rows. `shown` is the
+    /// number of rows of each table that the output shows.
+    pub fn fill(&mut self, tally: &Tally, symbols: &Symbolizer, by: &[By], shown: usize) {
         self.totals = tally.totals;
-        self.functions =
+        let mut functions: Vec<Row> =
             tally.functions.iter().map(|(index, counts)| function_row(symbols, *index, counts)).collect();
+        self.demangle(&mut functions, shown);
+        self.functions = functions;
         self.libraries =
             tally.libraries.iter().map(|(index, counts)| library_row(symbols, *index, counts)).collect();
         let opcode =
@@ -211,6 +215,22 @@ impl Report {
             self.rows = Some(group::rows(by, tally, symbols, weight));
         }
         self.sort_rows();
+    }
+
+    /// Demangles the names of the first `shown` rows in sorted order. A large program has tens of
+    /// thousands of functions, whose names take longer to read than their counts.
+    fn demangle(&self, rows: &mut [Row], shown: usize) {
+        let mut weights: Vec<Reverse<(u64, u64)>> =
+            rows.iter().map(|row| Reverse(self.weight_of(row))).collect();
+        let least = match shown.checked_sub(1).filter(|last| *last < weights.len()) {
+            Some(last) => *weights.select_nth_unstable(last).1,
+            None if shown == 0 => return,
+            None => Reverse((0, 0)),
+        };
+        // Equal rows are sorted by their names, so all that equal the last one need theirs.
+        for row in rows.iter_mut().filter(|row| Reverse(self.weight_of(row)) <= least) {
+            row.name = demangle(&row.name);
+        }
     }
 
     /// The report with the first `rows` of each table.

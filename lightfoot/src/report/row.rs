@@ -3,7 +3,7 @@
 use crate::run::tally::Counts;
 use serde::Serialize;
 use std::path::Path;
-use symbol::{demangle, Symbolizer};
+use symbol::Symbolizer;
 
 /// A frame of inlined code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -59,11 +59,12 @@ impl Row {
     }
 }
 
+/// The row of a function, with its name as the symbol table spells it.
 pub(super) fn function_row(symbols: &Symbolizer, index: usize, counts: &Counts) -> Row {
     let function = &symbols.functions()[index];
     let path = &symbols.libraries()[function.library].path;
     Row {
-        name: demangle(&function.name),
+        name: function.name.clone(),
         library: Some(plain(path)),
         address: (function.address != 0).then_some(function.address),
         counts: *counts,

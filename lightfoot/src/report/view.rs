@@ -19,14 +19,20 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
+    /// The number of rows of each table that a format shows; `top` is the number that the user
+    /// asked for.
+    pub fn rows(format: Shape, top: Option<usize>) -> usize {
+        rows_shown(top, if format == Shape::Text { 20 } else { usize::MAX })
+    }
+
     /// The report's bytes.
     ///
     /// # Errors
     /// When it cannot be put in JSON, which would be a defect.
     pub fn show(&self, report: &Report) -> anyhow::Result<Vec<u8>> {
         let text = match self.format {
-            Shape::Text => text::show(report, self.by, rows_shown(self.top, 20), &self.page),
-            Shape::Csv => csv::show(report, self.by, rows_shown(self.top, usize::MAX)),
+            Shape::Text => text::show(report, self.by, View::rows(self.format, self.top), &self.page),
+            Shape::Csv => csv::show(report, self.by, View::rows(self.format, self.top)),
             Shape::Cachegrind => cachegrind::show(report, report.detail()),
             Shape::Firefox => firefox::show(report, report.detail()),
             Shape::Speedscope => speedscope::show(report, report.detail()),
@@ -43,7 +49,7 @@ impl View<'_> {
             },
             Shape::Callgrind => callgrind::show(report, report.detail()),
             Shape::Json => {
-                let rows = rows_shown(self.top, usize::MAX);
+                let rows = View::rows(self.format, self.top);
                 // Copying a hundred thousand rows would take longer than writing them.
                 let cut = (rows < usize::MAX).then(|| report.with_at_most(rows));
                 serde_json::to_string_pretty(cut.as_ref().unwrap_or(report))? + "\n"

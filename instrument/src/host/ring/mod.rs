@@ -25,7 +25,7 @@ use crate::call::{CallRecords, DirectTarget, Ticks};
 use crate::evidence::{Evidence, Forgery};
 use crate::mark::{Deed, PartCounts};
 use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress, TurnStart};
-use crate::profile::{self, BlocksOfImages, ComplexTally, JoinedProfile, Lineage, Module, Profile};
+use crate::profile::{self, BlocksOfImages, ComplexTally, Descent, JoinedProfile, Module, Profile};
 use crate::target::memory::Shared;
 use event::{Complex, Record, StateLayout, Stream, Upcoming, PAYLOAD_CODE, VALUES_MAX};
 use screen::{Limits, Screen};
@@ -67,7 +67,7 @@ pub(crate) enum RingMessage {
     ThreadEnded { image: u32, thread: u32 },
     /// The image with this number has ended: no more records of it follow. Its profile and its
     /// parts lack complex references.
-    ImageEnded(u32, Box<(Profile, Vec<PartCounts>, Lineage)>),
+    ImageEnded(u32, Box<(Profile, Vec<PartCounts>, Descent)>),
     /// The turn of this thread of an image begins.
     Turn { image: u32, thread: u32, start: TurnStart },
     /// This thread of an image has reached a mark, behind the records that it has made so far.
@@ -203,7 +203,7 @@ impl<'o> Consumer<'o> {
     fn image_ended(
         &mut self,
         number: u32,
-        (mut profile, parts, lineage): (Profile, Vec<PartCounts>, Lineage),
+        (mut profile, parts, descent): (Profile, Vec<PartCounts>, Descent),
     ) {
         let ImageTotals { tally, plain } = self.living.remove(&number).unwrap_or_default();
         if let Some(forgery) =
@@ -212,10 +212,10 @@ impl<'o> Consumer<'o> {
             return self.evidence.note(forgery);
         }
         profile::complete(&mut profile, tally);
-        let numbering = self.ended.number(&profile, lineage);
+        let numbering = self.ended.number(&profile, &descent);
         let image = EndedImage { number, profile: &profile, numbering: &numbering, parts: &parts };
         self.observer.image_ended(&image);
-        self.ended.add(profile, numbering, lineage);
+        self.ended.add(profile, numbering, &descent);
     }
 
     /// Delivers the records of a segment, part by part.

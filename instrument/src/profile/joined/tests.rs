@@ -107,15 +107,23 @@ fn joined(of_images: BlocksOfImages, images: &[Profile]) -> Profile {
 /// Joins images with their lineages, and checks that no count went anywhere else.
 #[track_caller]
 fn joined_lineages(of_images: BlocksOfImages, images: &[(Profile, Lineage)]) -> Profile {
+    let whole =
+        |&(ref image, lineage): &(Profile, Lineage)| (image.clone(), Descent { lineage, blocks: Vec::new() });
+    joined_descents(of_images, &images.iter().map(whole).collect::<Vec<_>>())
+}
+
+/// Joins images with their descents, and checks that no count went anywhere else.
+#[track_caller]
+fn joined_descents(of_images: BlocksOfImages, images: &[(Profile, Descent)]) -> Profile {
     let mut joined = JoinedProfile::new(of_images);
     let mut expected = Sums::new();
-    for &(ref image, lineage) in images {
+    for (image, descent) in images {
         sums(image, &mut expected);
-        let numbering = joined.number(image, lineage);
+        let numbering = joined.number(image, descent);
         let own = |table: usize| 0..table as u32;
         let blocks: Vec<u32> = own(image.blocks.len()).map(|block| numbering.block(block)).collect();
         let sites: Vec<u32> = own(image.sites.len()).map(|site| numbering.site(site)).collect();
-        joined.add(image.clone(), numbering.clone(), lineage);
+        joined.add(image.clone(), numbering.clone(), descent);
         for (block, number) in image.blocks.iter().zip(blocks) {
             assert_eq!(joined.all.blocks[number as usize].len, block.len);
         }
@@ -192,6 +200,41 @@ fn the_next_image_of_a_lineage_has_the_numbers_of_the_last() {
     assert_eq!(joined_lineages(BlocksOfImages::Merged, &many).blocks.len(), 5);
 }
 
+/// The blocks of an image with these numbers, as a profile of its own.
+fn some_of(image: &Profile, kept: &[u32]) -> Profile {
+    let new = |old: u32| kept.iter().position(|&number| number == old).map(|new| new as u32);
+    let mut some = Profile { modules: image.modules.clone(), ..Profile::default() };
+    for &number in kept {
+        let block = &image.blocks[number as usize];
+        let first = some.instructions.len() as u32;
+        some.instructions.extend(&image.instructions[block.first as usize..][..block.count as usize]);
+        some.blocks.push(Block { first, ..block.clone() });
+    }
+    let of_kept = |site: &Site| new(site.block).map(|block| Site { block, ..*site });
+    some.sites = image.sites.iter().filter_map(of_kept).collect();
+    let cut = image.cut.iter();
+    some.cut = cut.filter_map(|&(block, lost, times)| Some((new(block)?, lost, times))).collect();
+    some
+}
+
+#[test]
+fn images_may_have_some_blocks_of_their_lineage() {
+    let descent =
+        |lineage: u32, blocks: &[u32]| Descent { lineage: Lineage::Image(lineage), blocks: blocks.to_vec() };
+    let some = |lineage: u32, more: usize, blocks: &[u32]| {
+        (some_of(&shell_with(more), blocks), descent(lineage, blocks))
+    };
+    let blocks = |images: &[(Profile, Descent)]| joined_descents(BlocksOfImages::Merged, images).blocks.len();
+    assert_eq!(blocks(&[some(1, 0, &[0, 2]), some(1, 0, &[0, 2]), some(1, 0, &[2])]), 2);
+    assert_eq!(blocks(&[some(1, 0, &[2]), some(1, 0, &[0, 1]), some(1, 3, &[1, 3, 5])]), 5);
+    assert_eq!(blocks(&[some(1, 0, &[2]), some(2, 0, &[0, 2]), some(1, 1, &[0, 3]), some(2, 3, &[0, 3])]), 3);
+    // More lineages than are remembered.
+    let many: Vec<_> = (0..300)
+        .map(|number| some(number % 100, number as usize / 100, &[number % 2, 2 + number / 150]))
+        .collect();
+    assert_eq!(blocks(&many), 4);
+}
+
 #[test]
 fn a_library_is_known_at_another_address() {
     let block = |module| Given { module, offset: 0x20, opcodes: &[4, 5], sites: &[0, 1], executions: 5 };
@@ -235,8 +278,9 @@ fn sums_stay_at_the_largest_number() {
     let mut joined = JoinedProfile::default();
     for _ in 0..3 {
         let image = image(&[PROGRAM], &given());
-        let numbering = joined.number(&image, Lineage::None);
-        joined.add(image, numbering, Lineage::None);
+        let descent = Descent { lineage: Lineage::None, blocks: Vec::new() };
+        let numbering = joined.number(&image, &descent);
+        joined.add(image, numbering, &descent);
     }
     assert_eq!(joined.finish().blocks[0].executions, u64::MAX);
 }
