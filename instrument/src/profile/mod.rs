@@ -88,7 +88,9 @@ pub struct Site {
 pub struct Profile {
     /// Modules seen.
     pub modules: Vec<Module>,
-    /// Blocks; several may start at the same address (retranslated code, superblock copies).
+    /// Blocks; several may start at the same address (retranslated code, superblock copies). In a
+    /// run that counts executions alone (stream `Counts`, no calls, tool or marks), only those that
+    /// ran and those with sites.
     pub blocks: Vec<Block>,
     /// Instructions of all blocks.
     pub instructions: Vec<Instruction>,
