@@ -11,13 +11,14 @@
 //! leaf.
 
 use super::block::{self, block_size, fill, map};
-use super::options::{on_columns, Factor};
+use super::options::{on_columns, Factor, WORTH_INSIDE};
 use super::product::product;
 use super::shape::{same, square, Conjugation, Diagonal, Side, Triangle, Triangular};
 use super::solve::half;
 use crate::buffer::Buffer;
 use crate::strided::{Strided, StridedMut};
 use crate::{Element, Error};
+use std::ops::Range;
 
 /// Rows of a triangle that is multiplied as a square: two vectors of 512 bits, or more where
 /// entries are complex.
@@ -42,7 +43,7 @@ const fn strip<T>() -> usize {
 }
 
 /// Columns of a symmetric matrix that are made whole at once.
-const BLOCK: usize = 256;
+const BLOCK: usize = 512;
 /// Columns of a symmetric matrix with one square on the diagonal.
 const STRIP: usize = 16;
 
@@ -157,10 +158,15 @@ impl Factor {
         for first in (0..size).step_by(BLOCK) {
             let last = size.min(first + BLOCK);
             let mut whole = StridedMut::col_major(&mut scratch, size, last - first)?;
-            complete(a, (triangle, conjugation), first, &mut whole);
+            on_columns(self, size * (last - first), STRIP, whole.reborrow(), |part, at| {
+                complete(a, (triangle, conjugation), first + at, part)
+            })?;
             let beta = if first == 0 { beta } else { T::ONE };
             let rows = b.part(first..last, 0..b.cols());
-            self.gemm.multiply_strided(alpha, whole.as_ref(), rows, beta, c.reborrow())?;
+            // This thread has just written the columns, so a small product stays on it.
+            let work = size.saturating_mul(last - first).saturating_mul(c.cols());
+            let gemm = if work < 2 * WORTH_INSIDE { self.gemm.threads(1) } else { self.gemm };
+            gemm.multiply_strided(alpha, whole.as_ref(), rows, beta, c.reborrow())?;
         }
         Ok(())
     }
@@ -171,8 +177,8 @@ fn complete<T: Element>(
     a: Strided<'_, T>,
     (triangle, conjugation): (Triangle, Conjugation),
     first: usize,
-    whole: &mut StridedMut<'_, T>,
-) {
+    mut whole: StridedMut<'_, T>,
+) -> Result<(), Error> {
     let (size, cols) = (a.rows(), whole.cols());
     for start in (0..cols).step_by(STRIP) {
         // The rows above and below the square on the diagonal are all given, or all mirrored.
@@ -189,16 +195,38 @@ fn complete<T: Element>(
                 }
             }
         }
-        for j in columns.clone() {
-            for i in columns.clone() {
-                let is_given = if triangle == Triangle::Lower { i >= j } else { i <= j };
-                let value = if is_given { a.get(i, j) } else { conjugation.of(a.get(j, i)) };
-                let is_real = i == j && conjugation == Conjugation::Conjugated;
-                let real = T::from_re_im(value.re(), <T::Real as Element>::ZERO);
-                whole.set(i, j - first, if is_real { real } else { value });
-            }
+        let square = whole.reborrow().part(columns.clone(), start..end);
+        complete_square(a.part(columns.clone(), columns), (triangle, conjugation), square)?;
+    }
+    Ok(())
+}
+
+/// Makes a square of at most [`STRIP`] rows on the diagonal.
+fn complete_square<T: Element>(
+    a: Strided<'_, T>,
+    (triangle, conjugation): (Triangle, Conjugation),
+    square: StridedMut<'_, T>,
+) -> Result<(), Error> {
+    let size = a.rows();
+    let (mut given, mut mirrored) = ([T::ZERO; STRIP * STRIP], [T::ZERO; STRIP * STRIP]);
+    block::copy(a, StridedMut::new(&mut given, size, size, 1, STRIP as isize)?);
+    block::copy(a.transposed(), StridedMut::new(&mut mirrored, size, size, 1, STRIP as isize)?);
+    for j in 0..size {
+        let other = j * STRIP..j * STRIP + size;
+        let other = match triangle {
+            Triangle::Lower => other.start..other.start + j,
+            Triangle::Upper => other.start + j + 1..other.end,
+        };
+        for (given, &mirrored) in given[other.clone()].iter_mut().zip(&mirrored[other]) {
+            *given = conjugation.of(mirrored);
+        }
+        if T::PARTS > 1 && conjugation == Conjugation::Conjugated {
+            let pivot = &mut given[j * STRIP + j];
+            *pivot = T::from_re_im(pivot.re(), <T::Real as Element>::ZERO);
         }
     }
+    block::copy(StridedMut::new(&mut given, size, size, 1, STRIP as isize)?.as_ref(), square);
+    Ok(())
 }
 
 /// `B ← L·B` on one thread.
@@ -237,6 +265,13 @@ const fn block_start<T>(index: usize) -> usize {
     index * (index + 1) / 2 * leaf::<T>() * leaf::<T>()
 }
 
+/// The rows of the blocks of a triangle. An incomplete block comes first, where it is the shortest.
+fn row_blocks<T>(size: usize) -> impl Iterator<Item = Range<usize>> {
+    let leaf = leaf::<T>();
+    let rest = (size + leaf - 1) % leaf + 1;
+    (0..size.div_ceil(leaf)).map(move |index| (rest + index * leaf).saturating_sub(leaf)..rest + index * leaf)
+}
+
 /// The elements of all blocks of a triangle with [`NEAR`] rows.
 const fn blocks_len<T>() -> usize {
     block_start::<T>(NEAR / leaf::<T>())
@@ -246,18 +281,15 @@ const fn blocks_len<T>() -> usize {
 /// diagonal. Above the diagonal they have zeros.
 fn copy_row_blocks<T: Element>(l: Strided<'_, T>, diagonal: Diagonal, blocks: &mut [T]) -> Result<(), Error> {
     let (size, leaf) = (l.rows(), leaf::<T>());
-    for (index, first) in (0..size).step_by(leaf).enumerate() {
-        let last = size.min(first + leaf);
+    for (index, Range { start: first, end: last }) in row_blocks::<T>(size).enumerate() {
         let block = &mut blocks[block_start::<T>(index)..];
-        let (left, square) = block.split_at_mut(first * leaf);
-        let left = StridedMut::new(left, last - first, first, 1, leaf as isize)?;
-        block::copy(l.part(first..last, 0..first), left);
-        for j in first..last {
-            let column = &mut square[(j - first) * leaf..][..last - first];
-            column[..j - first].fill(T::ZERO);
-            for i in j..last {
-                let is_one = i == j && diagonal == Diagonal::Unit;
-                column[i - first] = if is_one { T::ONE } else { l.get(i, j) };
+        let rows = StridedMut::new(&mut block[..last * leaf], last - first, last, 1, leaf as isize)?;
+        block::copy(l.part(first..last, 0..last), rows);
+        // What the other triangle holds is not wanted.
+        for (j, column) in block[first * leaf..last * leaf].chunks_exact_mut(leaf).enumerate() {
+            column[..j].fill(T::ZERO);
+            if diagonal == Diagonal::Unit {
+                column[j] = T::ONE;
             }
         }
     }
@@ -277,8 +309,7 @@ fn multiply_strip<T: Element>(
         false => StridedMut::col_major(copy, size, cols)?,
     };
     block::copy(b.as_ref(), copy.reborrow());
-    for (index, first) in (0..size).step_by(leaf).enumerate() {
-        let last = size.min(first + leaf);
+    for (index, Range { start: first, end: last }) in row_blocks::<T>(size).enumerate() {
         let block = &blocks[block_start::<T>(index)..];
         let block = Strided::new(block, last - first, last, 1, leaf as isize)?;
         let (rows, right) = (b.reborrow().part(first..last, 0..cols), copy.as_ref().part(0..last, 0..cols));
