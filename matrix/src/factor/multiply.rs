@@ -163,9 +163,10 @@ impl Factor {
             })?;
             let beta = if first == 0 { beta } else { T::ONE };
             let rows = b.part(first..last, 0..b.cols());
-            // This thread has just written the columns, so a small product stays on it.
+            // This thread has just written the columns, and another one would have to fetch them,
+            // so small products stay on it.
             let work = size.saturating_mul(last - first).saturating_mul(c.cols());
-            let gemm = if work < 2 * WORTH_INSIDE { self.gemm.threads(1) } else { self.gemm };
+            let gemm = if work < WORTH_INSIDE / 2 { self.gemm.threads(1) } else { self.gemm };
             gemm.multiply_strided(alpha, whole.as_ref(), rows, beta, c.reborrow())?;
         }
         Ok(())
