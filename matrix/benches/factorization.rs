@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench -p lightfoot-matrix --features peers --bench factorization -- \
-//!     [--operations lu,cholesky,qr,trsm,syrk,trmm] [--type f64|f32] [--sizes 32,64] [--passes 7] \
+//!     [--operations lu,cholesky,qr,trsm,syrk,trmm,symm,inverse] [--type f64|f32] [--sizes 32,64] [--passes 7] \
 //!     [--ms 1] [--threads 1] [--blocks 32,64] [--only ours]
 //! ```
 //!

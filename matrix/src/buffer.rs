@@ -2,7 +2,7 @@
 //!
 //! Scratch memory comes from a small pool: a fresh allocation of a few megabytes costs a page fault
 //! per 4 KB, about 5 % of a multiplication with N = 1024. The pool keeps at most [`POOL_BUFFERS`]
-//! buffers.
+//! buffers, the largest ones: small ones that are no longer wanted must not keep out large ones.
 
 use crate::{Element, Error};
 use std::alloc::{alloc_zeroed, dealloc, handle_alloc_error, Layout};
@@ -74,13 +74,14 @@ impl<T: Zeroed> Buffer<T> {
         Ok(Buffer { bytes: Bytes::zeroed(byte_len::<T>(len)?), len, element: std::marker::PhantomData })
     }
 
-    /// A buffer of `len` elements with any contents, from the pool if that has one that is large
-    /// enough.
+    /// A buffer of `len` elements with any contents: the smallest of the pool that is large enough,
+    /// or a new one.
     pub(crate) fn scratch(len: usize) -> Result<Scratch<T>, Error> {
         let wanted = byte_len::<T>(len)?;
         let mut pool = POOL.lock().unwrap_or_else(|broken| broken.into_inner());
-        let fit = pool.iter().position(|bytes| bytes.len >= wanted && bytes.len / 4 <= wanted.max(1 << 16));
-        let bytes = fit.map(|i| pool.swap_remove(i));
+        let fits = pool.iter().enumerate().filter(|(_, bytes)| bytes.len >= wanted);
+        let best = fits.min_by_key(|(_, bytes)| bytes.len).map(|(index, _)| index);
+        let bytes = best.map(|index| pool.swap_remove(index));
         drop(pool);
         let bytes = bytes.unwrap_or_else(|| Bytes::zeroed(wanted));
         Ok(Scratch(Some(Buffer { bytes, len, element: std::marker::PhantomData })))
@@ -141,8 +142,15 @@ impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         let Some(buffer) = self.0.take() else { return };
         let mut pool = POOL.lock().unwrap_or_else(|broken| broken.into_inner());
-        if buffer.bytes.len > 0 && pool.len() < POOL_BUFFERS {
-            pool.push(buffer.bytes);
+        let mut bytes = buffer.bytes;
+        if bytes.len > 0 && pool.len() < POOL_BUFFERS {
+            return pool.push(bytes);
         }
+        let smallest = pool.iter_mut().min_by_key(|kept| kept.len).filter(|kept| kept.len < bytes.len);
+        if let Some(kept) = smallest {
+            std::mem::swap(kept, &mut bytes);
+        }
+        // Freeing memory takes longer than anything else here, and needs no lock.
+        drop(pool);
     }
 }

@@ -128,6 +128,7 @@ const UNSAFE_FILES: &[&str] = &[
     "matrix/src/gemm/direct.rs",
     "matrix/src/gemm/job.rs",
     "matrix/src/gemm/multiplication.rs",
+    "matrix/src/gemm/placement.rs",
     "matrix/src/gemm/pool.rs",
     "matrix/src/gemm/prepared.rs",
     "matrix/src/gemm/scale.rs",

@@ -114,7 +114,7 @@ impl Factor {
         }
         let parts = split((data, pivots, outcomes), threads, distance, steps);
         let result = Mutex::new(Ok(()));
-        pool::run(threads, &|index| {
+        pool::run(threads, threads, &|index| {
             let part = parts[index].lock().unwrap_or_else(|broken| broken.into_inner()).take();
             let Some(part) = part else { return };
             if let Err(error) = chain(part) {

@@ -9,6 +9,7 @@ use super::shape::Diagonal;
 use crate::kernel::factor::{FactorKernels, Order, SmallTriangle, MOST_LANES};
 use crate::kernel::Kernel;
 use crate::strided::{Strided, StridedMut};
+use crate::transpose::BlockTranspose;
 use crate::{Element, Real};
 
 /// Memory that blocks need, which is made once for a whole factorisation.
@@ -323,6 +324,9 @@ fn lu_plainly<T: Element>(mut a: StridedMut<'_, T>, pivots: &mut [usize]) -> usi
     singular
 }
 
+/// Bytes of a cache line, and of the widest vector.
+const LINE_BYTES: usize = 64;
+
 /// Copies entries between two views of one shape.
 pub(super) fn copy<T: Element>(from: Strided<'_, T>, mut to: StridedMut<'_, T>) {
     assert_eq!((from.rows(), from.cols()), (to.rows(), to.cols()), "copies have one shape");
@@ -333,6 +337,19 @@ pub(super) fn copy<T: Element>(from: Strided<'_, T>, mut to: StridedMut<'_, T>) 
     let (outer, inner) = if by_rows { (rows, cols) } else { (cols, rows) };
     let (outer_from, inner_from) = if by_rows { (row, col) } else { (col, row) };
     let (outer_to, inner_to) = if by_rows { (to_row, to_col) } else { (to_col, to_row) };
+    // Rows that become columns are transposed in registers, up to the last incomplete block.
+    let side = LINE_BYTES / size_of::<T>();
+    let is_transposed = outer_from == 1 && inner_from != 1 && inner_to == 1;
+    let done = if is_transposed { (outer / side * side, inner / side * side) } else { (0, 0) };
+    let transpose = BlockTranspose::<T>::of(side);
+    for i in (0..done.0).step_by(side) {
+        for j in (0..done.1).step_by(side) {
+            let source = source.wrapping_offset(i as isize + j as isize * inner_from);
+            let target = target.wrapping_offset(i as isize * outer_to + j as isize);
+            // SAFETY: the block lies in both views, which do not overlap.
+            unsafe { transpose.block(source, inner_from, target, outer_to) };
+        }
+    }
     for i in 0..outer as isize {
         let (source, target) = (source.wrapping_offset(i * outer_from), target.wrapping_offset(i * outer_to));
         // SAFETY: rows and columns are those of the views.
@@ -340,7 +357,8 @@ pub(super) fn copy<T: Element>(from: Strided<'_, T>, mut to: StridedMut<'_, T>) 
             if inner_from == 1 && inner_to == 1 {
                 target.copy_from(source, inner);
             } else {
-                for j in 0..inner as isize {
+                let first = if (i as usize) < done.0 { done.1 } else { 0 };
+                for j in first as isize..inner as isize {
                     *target.wrapping_offset(j * inner_to) = *source.wrapping_offset(j * inner_from);
                 }
             }

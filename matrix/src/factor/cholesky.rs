@@ -9,7 +9,7 @@
 //! Andersen et al. 2001 (recursion).
 
 use super::block::{self, Work};
-use super::options::{on_columns, Factor, WORTH_A_THREAD};
+use super::options::{on_columns, Factor, WORTH_INSIDE};
 use super::rank_update;
 use super::shape::{same, square, Diagonal, Side, Triangle, Triangular};
 use super::solve::{self, half};
@@ -60,12 +60,12 @@ impl Factor {
         // A = Uᴴ·U means Aᵀ = L·Lᴴ with L = Uᵀ, so the transposed view needs no conjugation.
         let mut work = Work::new();
         let good = if T::PARTS > 1 || block::is_adjacent(a.strides()) {
-            factorise(self, a, &mut work)?
+            factorise(&self.inside(), a, &mut work)?
         } else {
             let mut copy = Buffer::<T>::scratch(size * size)?;
             let mut dense = StridedMut::col_major(&mut copy, size, size)?;
             block::copy(a.as_ref(), dense.reborrow());
-            let good = factorise(self, dense.reborrow(), &mut work)?;
+            let good = factorise(&self.inside(), dense.reborrow(), &mut work)?;
             for j in 0..size {
                 (j..size).for_each(|i| a.set(i, j, dense.get(i, j)));
             }
@@ -115,8 +115,8 @@ fn solve_below<T: Element>(
     let (size, b) = (l.rows(), b.transposed());
     let unit = block::block_size::<T>(options.kernel);
     let cost = size * size / 2 * b.cols();
-    if options.threads > 1 && cost >= 2 * WORTH_A_THREAD {
-        return on_columns(options.threads, cost, unit, b, |part, _| {
+    if options.threads > 1 && cost >= 2 * WORTH_INSIDE {
+        return on_columns(options, cost, unit, b, |part, _| {
             solve::lower(&options.single(), l, Diagonal::Stored, part, &mut Work::new())
         });
     }
@@ -134,6 +134,8 @@ fn subtract_square<T: Element>(
     c: StridedMut<'_, T>,
 ) -> Result<(), Error> {
     let minus = T::ZERO - T::ONE;
+    let cost = c.rows() * c.rows() * b.cols() / 2;
+    let options = &if cost < 2 * WORTH_INSIDE { options.single() } else { *options };
     match T::PARTS {
         1 => rank_update::lower(options, (minus, b, b.transposed(), T::ONE), c),
         _ => options.hermitian_rank_k_update(Triangle::Lower, minus.re(), b, T::Real::ONE, c),

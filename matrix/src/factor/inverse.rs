@@ -36,7 +36,13 @@ impl Factor {
                 return Err(Error::Singular { column });
             }
         }
-        invert_lower(self, diagonal, if triangle == Triangle::Lower { a } else { a.transposed() })
+        // Of the two views that are lower triangles the one whose rows are adjacent is faster.
+        let (triangle, a) = match a.strides() {
+            (row, 1) if row != 1 => (triangle.transposed(), a.transposed()),
+            _ => (triangle, a),
+        };
+        let a = if triangle == Triangle::Lower { a } else { a.rows_reversed().cols_reversed() };
+        invert_lower(&self.inside(), diagonal, a)
     }
 
     /// Replaces a matrix by its inverse. Cost: n³ multiply-adds and a copy of the matrix.
@@ -58,7 +64,7 @@ impl Factor {
             (j + 1..size).for_each(|i| a.set(i, j, T::ZERO));
         }
         let unit = Triangular::lower(lower.as_ref()).unit();
-        self.solve_triangular(Side::Right, T::ONE, unit, a.reborrow())?;
+        self.inside().solve_triangular(Side::Right, T::ONE, unit, a.reborrow())?;
         let mut columns = a.transposed();
         for (j, &pivot) in pivots.iter().enumerate().rev() {
             block::swap_rows(columns.reborrow().part(j..size, 0..size), &[pivot - j]);

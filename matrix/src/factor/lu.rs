@@ -13,7 +13,7 @@
 //! Source: Toledo 1997 (recursion); Golub and Van Loan 2013, section 3.4.
 
 use super::block::{self, Work, PANEL};
-use super::options::{on_columns, Factor, WORTH_A_THREAD};
+use super::options::{on_columns, Factor, WORTH_INSIDE};
 use super::product::product;
 use super::shape::{same, square, Conjugation, Diagonal, Side, Triangular};
 use super::solve::{half, lower};
@@ -78,8 +78,8 @@ impl Factor {
         let scratch = if needs_copy { a.rows().next_multiple_of(16) * PANEL } else { 0 };
         let mut scratch = Buffer::<T>::scratch(scratch)?;
         match self.block {
-            None => factorise(self, a, pivots, &mut Work::new(), &mut scratch),
-            Some(columns) => by_blocks(self, columns, a, pivots, &mut scratch),
+            None => factorise(&self.inside(), a, pivots, &mut Work::new(), &mut scratch),
+            Some(columns) => by_blocks(&self.inside(), columns, a, pivots, &mut scratch),
         }
     }
 }
@@ -140,7 +140,7 @@ fn factorise<T: Element>(
     let found = factorise(options, lower_right.reborrow(), second, work, scratch)?;
     let (_, lower_left) = left.split_rows(at);
     let exchanged = lower_left.rows() * lower_left.cols();
-    on_columns(options.threads, exchanged, 4, lower_left, |part, _| {
+    on_columns(options, exchanged, 4, lower_left, |part, _| {
         block::swap_rows(part, second);
         Ok(())
     })?;
@@ -161,7 +161,7 @@ fn apply_left<T: Element>(
     let (triangle, below) = (left.part(0..at, 0..at), left.part(at..rows, 0..at));
     let minus = T::ZERO - T::ONE;
     let work_of_solve = at * at / 2 * right.cols();
-    if options.threads == 1 || work_of_solve + rows * right.cols() < WORTH_A_THREAD {
+    if options.threads == 1 || work_of_solve + rows * right.cols() < WORTH_INSIDE {
         let mut right = right;
         block::swap_rows(right.reborrow(), pivots);
         let (mut upper, rest) = right.split_rows(at);
@@ -169,7 +169,7 @@ fn apply_left<T: Element>(
         return product(&options.gemm, minus, below, upper.as_ref(), T::ONE, rest);
     }
     let total = rows * at * right.cols();
-    on_columns(options.threads, total, 8, right, |mut part, _| {
+    on_columns(options, total, 8, right, |mut part, _| {
         let single = options.single();
         block::swap_rows(part.reborrow(), pivots);
         let (mut upper, rest) = part.split_rows(at);

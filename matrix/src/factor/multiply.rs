@@ -2,7 +2,8 @@
 //!
 //! **Triangular**, in place: every product is brought to `B ← L·B` with a lower triangle (see
 //! `solve`), which halves `L`: the lower half of `B` comes first, because the upper half is its
-//! input. Triangles of a few rows are multiplied as squares with zeros. **Symmetric**: blocks of
+//! input. Smaller triangles are copied in blocks of a few rows, with zeros above the diagonal, and
+//! multiplied by a copy of a few columns of `B` at a time. **Symmetric**: blocks of
 //! columns of the whole matrix are made in scratch memory and multiplied, one pass over the matrix
 //! for all columns of `B`.
 //!
@@ -10,13 +11,14 @@
 //! leaf.
 
 use super::block::{self, block_size, fill, map};
-use super::options::{on_columns, Factor};
-use super::product::{narrow_product, product};
+use super::options::{on_columns, Factor, WORTH_INSIDE};
+use super::product::product;
 use super::shape::{same, square, Conjugation, Diagonal, Side, Triangle, Triangular};
 use super::solve::half;
 use crate::buffer::Buffer;
 use crate::strided::{Strided, StridedMut};
 use crate::{Element, Error};
+use std::ops::Range;
 
 /// Rows of a triangle that is multiplied as a square: two vectors of 512 bits, or more where
 /// entries are complex.
@@ -41,7 +43,9 @@ const fn strip<T>() -> usize {
 }
 
 /// Columns of a symmetric matrix that are made whole at once.
-const BLOCK: usize = 256;
+const BLOCK: usize = 512;
+/// Columns of a symmetric matrix with one square on the diagonal.
+const STRIP: usize = 16;
 
 impl Factor {
     /// `B ← α·A·B` ([`Side::Left`]) or `B ← α·B·A` with a triangular matrix. Cost: n²·k/2
@@ -76,8 +80,8 @@ impl Factor {
             Triangle::Upper => (a.array.rows_reversed().cols_reversed(), b.rows_reversed()),
         };
         let (cost, unit) = (size * size / 2 * b.cols(), block_size::<T>(self.kernel));
-        on_columns(self.threads, cost, unit, b.reborrow(), |part, _| {
-            let mut scratch = Buffer::<T>::scratch(leaf::<T>() * (NEAR + 2 * strip::<T>()))?;
+        on_columns(self, cost, unit, b.reborrow(), |part, _| {
+            let mut scratch = Buffer::<T>::scratch(blocks_len::<T>() + NEAR * 2 * strip::<T>())?;
             multiply_lower(&self.single(), l, a.diagonal, part, &mut scratch)
         })?;
         if is_conjugated {
@@ -154,10 +158,16 @@ impl Factor {
         for first in (0..size).step_by(BLOCK) {
             let last = size.min(first + BLOCK);
             let mut whole = StridedMut::col_major(&mut scratch, size, last - first)?;
-            complete(a, (triangle, conjugation), first, &mut whole);
+            on_columns(self, size * (last - first), STRIP, whole.reborrow(), |part, at| {
+                complete(a, (triangle, conjugation), first + at, part)
+            })?;
             let beta = if first == 0 { beta } else { T::ONE };
             let rows = b.part(first..last, 0..b.cols());
-            product(&self.gemm, alpha, whole.as_ref(), rows, beta, c.reborrow())?;
+            // This thread has just written the columns, and another one would have to fetch them,
+            // so small products stay on it.
+            let work = size.saturating_mul(last - first).saturating_mul(c.cols());
+            let gemm = if work < WORTH_INSIDE / 2 { self.gemm.threads(1) } else { self.gemm };
+            gemm.multiply_strided(alpha, whole.as_ref(), rows, beta, c.reborrow())?;
         }
         Ok(())
     }
@@ -168,19 +178,56 @@ fn complete<T: Element>(
     a: Strided<'_, T>,
     (triangle, conjugation): (Triangle, Conjugation),
     first: usize,
-    whole: &mut StridedMut<'_, T>,
-) {
+    mut whole: StridedMut<'_, T>,
+) -> Result<(), Error> {
+    let (size, cols) = (a.rows(), whole.cols());
+    for start in (0..cols).step_by(STRIP) {
+        // The rows above and below the square on the diagonal are all given, or all mirrored.
+        let end = cols.min(start + STRIP);
+        let columns = first + start..first + end;
+        for (rows, given) in [(0..columns.start, Triangle::Upper), (columns.end..size, Triangle::Lower)] {
+            let mut part = whole.reborrow().part(rows.clone(), start..end);
+            if triangle == given {
+                block::copy(a.part(rows, columns.clone()), part);
+            } else {
+                block::copy(a.part(columns.clone(), rows).transposed(), part.reborrow());
+                if T::PARTS > 1 {
+                    map(&mut part, |value| conjugation.of(value));
+                }
+            }
+        }
+        let square = whole.reborrow().part(columns.clone(), start..end);
+        complete_square(a.part(columns.clone(), columns), (triangle, conjugation), square)?;
+    }
+    Ok(())
+}
+
+/// Makes a square of at most [`STRIP`] rows on the diagonal.
+fn complete_square<T: Element>(
+    a: Strided<'_, T>,
+    (triangle, conjugation): (Triangle, Conjugation),
+    square: StridedMut<'_, T>,
+) -> Result<(), Error> {
     let size = a.rows();
-    for col in 0..whole.cols() {
-        let j = first + col;
-        for i in 0..size {
-            let is_given = if triangle == Triangle::Lower { i >= j } else { i <= j };
-            let value = if is_given { a.get(i, j) } else { conjugation.of(a.get(j, i)) };
-            let is_real = i == j && conjugation == Conjugation::Conjugated;
-            let real = T::from_re_im(value.re(), <T::Real as Element>::ZERO);
-            whole.set(i, col, if is_real { real } else { value });
+    let (mut given, mut mirrored) = ([T::ZERO; STRIP * STRIP], [T::ZERO; STRIP * STRIP]);
+    block::copy(a, StridedMut::new(&mut given, size, size, 1, STRIP as isize)?);
+    block::copy(a.transposed(), StridedMut::new(&mut mirrored, size, size, 1, STRIP as isize)?);
+    for j in 0..size {
+        let other = j * STRIP..j * STRIP + size;
+        let other = match triangle {
+            Triangle::Lower => other.start..other.start + j,
+            Triangle::Upper => other.start + j + 1..other.end,
+        };
+        for (given, &mirrored) in given[other.clone()].iter_mut().zip(&mirrored[other]) {
+            *given = conjugation.of(mirrored);
+        }
+        if T::PARTS > 1 && conjugation == Conjugation::Conjugated {
+            let pivot = &mut given[j * STRIP + j];
+            *pivot = T::from_re_im(pivot.re(), <T::Real as Element>::ZERO);
         }
     }
+    block::copy(StridedMut::new(&mut given, size, size, 1, STRIP as isize)?.as_ref(), square);
+    Ok(())
 }
 
 /// `B ← L·B` on one thread.
@@ -199,8 +246,8 @@ fn multiply_lower<T: Element>(
         product(&options.gemm, T::ONE, l.part(at..size, 0..at), upper.as_ref(), T::ONE, rest)?;
         return multiply_lower(options, l.part(0..at, 0..at), diagonal, upper.reborrow(), scratch);
     }
-    let (squares, copy) = scratch.split_at_mut(NEAR * leaf::<T>());
-    make_squares(l, diagonal, squares);
+    let (blocks, copy) = scratch.split_at_mut(blocks_len::<T>());
+    copy_row_blocks(l, diagonal, blocks)?;
     // A strip of columns is in the first-level cache while all blocks of rows are multiplied.
     let strip = if b.strides().0.abs() == 1 { strip::<T>() } else { 2 * strip::<T>() };
     let mut others = b;
@@ -208,50 +255,66 @@ fn multiply_lower<T: Element>(
         let at = strip.min(others.cols());
         let (part, rest) = others.split_cols(at);
         others = rest;
-        multiply_strip(options, l, squares, part, copy)?;
+        multiply_strip(options, blocks, part, copy)?;
     }
     Ok(())
 }
 
-/// Fills the triangles on the diagonal of `l` up to squares of [`leaf`] rows, one after the other.
-fn make_squares<T: Element>(l: Strided<'_, T>, diagonal: Diagonal, squares: &mut [T]) {
+/// Where the blocks of [`leaf`] rows of a triangle begin in scratch memory, one after the other:
+/// block `index` has `index + 1` squares.
+const fn block_start<T>(index: usize) -> usize {
+    index * (index + 1) / 2 * leaf::<T>() * leaf::<T>()
+}
+
+/// The rows of the blocks of a triangle. An incomplete block comes first, where it is the shortest.
+fn row_blocks<T>(size: usize) -> impl Iterator<Item = Range<usize>> {
+    let leaf = leaf::<T>();
+    let rest = (size + leaf - 1) % leaf + 1;
+    (0..size.div_ceil(leaf)).map(move |index| (rest + index * leaf).saturating_sub(leaf)..rest + index * leaf)
+}
+
+/// The elements of all blocks of a triangle with [`NEAR`] rows.
+const fn blocks_len<T>() -> usize {
+    block_start::<T>(NEAR / leaf::<T>())
+}
+
+/// Copies the lower triangle of `l` in blocks of [`leaf`] rows, which end with the square on the
+/// diagonal. Above the diagonal they have zeros.
+fn copy_row_blocks<T: Element>(l: Strided<'_, T>, diagonal: Diagonal, blocks: &mut [T]) -> Result<(), Error> {
     let (size, leaf) = (l.rows(), leaf::<T>());
-    for (first, square) in (0..size).step_by(leaf).zip(squares.chunks_exact_mut(leaf * leaf)) {
-        let rows = leaf.min(size - first);
-        for j in 0..rows {
-            let column = &mut square[j * leaf..][..rows];
+    for (index, Range { start: first, end: last }) in row_blocks::<T>(size).enumerate() {
+        let block = &mut blocks[block_start::<T>(index)..];
+        let rows = StridedMut::new(&mut block[..last * leaf], last - first, last, 1, leaf as isize)?;
+        block::copy(l.part(first..last, 0..last), rows);
+        // What the other triangle holds is not wanted.
+        for (j, column) in block[first * leaf..last * leaf].chunks_exact_mut(leaf).enumerate() {
             column[..j].fill(T::ZERO);
-            for i in j..rows {
-                let is_one = i == j && diagonal == Diagonal::Unit;
-                column[i] = if is_one { T::ONE } else { l.get(first + i, first + j) };
+            if diagonal == Diagonal::Unit {
+                column[j] = T::ONE;
             }
         }
     }
+    Ok(())
 }
 
-/// `B ← L·B` for a few columns of `B`: the last rows first, each block by its square and by what
-/// lies left of that.
+/// `B ← L·B` for a few columns of `B`, block of rows by block of rows, from a copy of `B`.
 fn multiply_strip<T: Element>(
     options: &Factor,
-    l: Strided<'_, T>,
-    squares: &[T],
+    blocks: &[T],
     mut b: StridedMut<'_, T>,
     copy: &mut [T],
 ) -> Result<(), Error> {
-    let (size, cols, gemm, leaf) = (b.rows(), b.cols(), &options.gemm, leaf::<T>());
-    for first in (0..size).step_by(leaf).rev() {
-        let last = size.min(first + leaf);
-        let (above, rows) = b.reborrow().part(0..last, 0..cols).split_rows(first);
-        let mut rows = rows;
-        let mut copy = match rows.strides().1 == 1 && rows.strides().0 != 1 {
-            true => StridedMut::row_major(&mut copy[..], last - first, cols)?,
-            false => StridedMut::col_major(&mut copy[..], last - first, cols)?,
-        };
-        block::copy(rows.as_ref(), copy.reborrow());
-        let square = &squares[first * leaf..][..leaf * leaf];
-        let square = Strided::new(square, last - first, last - first, 1, leaf as isize)?;
-        product(gemm, T::ONE, square, copy.as_ref(), T::ZERO, rows.reborrow())?;
-        narrow_product(gemm, T::ONE, l.part(first..last, 0..first), above.as_ref(), T::ONE, rows)?;
+    let (size, cols, leaf) = (b.rows(), b.cols(), leaf::<T>());
+    let mut copy = match b.strides().1 == 1 && b.strides().0 != 1 {
+        true => StridedMut::row_major(copy, size, cols)?,
+        false => StridedMut::col_major(copy, size, cols)?,
+    };
+    block::copy(b.as_ref(), copy.reborrow());
+    for (index, Range { start: first, end: last }) in row_blocks::<T>(size).enumerate() {
+        let block = &blocks[block_start::<T>(index)..];
+        let block = Strided::new(block, last - first, last, 1, leaf as isize)?;
+        let (rows, right) = (b.reborrow().part(first..last, 0..cols), copy.as_ref().part(0..last, 0..cols));
+        product(&options.gemm, T::ONE, block, right, T::ZERO, rows)?;
     }
     Ok(())
 }

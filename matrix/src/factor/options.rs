@@ -24,6 +24,8 @@ pub struct Factor {
     pub(super) kernel: &'static Kernel,
     pub(super) threads: usize,
     pub(super) block: Option<usize>,
+    /// The fewest multiply-adds for which a thread is used.
+    pub(super) worth: usize,
 }
 
 impl Default for Factor {
@@ -35,7 +37,7 @@ impl Default for Factor {
 impl Factor {
     /// One thread and the best kernel.
     pub fn new() -> Factor {
-        Factor { gemm: Gemm::new(), kernel: Kernel::best(), threads: 1, block: None }
+        Factor { gemm: Gemm::new(), kernel: Kernel::best(), threads: 1, block: None, worth: WORTH_A_THREAD }
     }
 
     /// Allows up to `threads` threads; 0 counts as 1. Results do not depend on the number.
@@ -58,6 +60,11 @@ impl Factor {
         Factor { block: Some(columns.max(1)), ..self }
     }
 
+    /// These options for the steps of a factorisation.
+    pub(super) fn inside(&self) -> Factor {
+        Factor { worth: WORTH_INSIDE, ..*self }
+    }
+
     /// These options for one thread.
     pub(super) fn single(&self) -> Factor {
         self.threads(1)
@@ -65,19 +72,23 @@ impl Factor {
 }
 
 /// With fewer multiply-adds a second thread costs more than it gains.
-pub(super) const WORTH_A_THREAD: usize = 1 << 21;
+pub(super) const WORTH_A_THREAD: usize = 1 << 18;
+/// With fewer multiply-adds, a step inside of a factorisation stays on one thread. This is more
+/// than [`WORTH_A_THREAD`]: the next step is another thread's, which must fetch what this one wrote
+/// from the caches of another core, at a tenth of the speed of its own.
+pub(super) const WORTH_INSIDE: usize = 1 << 22;
 
 /// Calls `run` with parts of the columns of `b`, each on a thread of its own, if `work`
 /// multiply-adds are worth it. Parts begin at multiples of `unit`.
 pub(super) fn on_columns<T: Element>(
-    threads: usize,
+    options: &Factor,
     work: usize,
     unit: usize,
     b: StridedMut<'_, T>,
     run: impl Fn(StridedMut<'_, T>, usize) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
     let cols = b.cols();
-    let parts = threads.min(work / WORTH_A_THREAD).min(cols.div_ceil(unit)).max(1);
+    let parts = options.threads.min(work / options.worth).min(cols.div_ceil(unit)).max(1);
     if parts == 1 {
         return run(b, 0);
     }
@@ -89,7 +100,7 @@ pub(super) fn on_columns<T: Element>(
         rest = others;
         pieces.push(Mutex::new(Some((own, edge(part)))));
     }
-    pool::try_run(parts, &|index| {
+    pool::try_run(parts, parts, &|index| {
         let piece = pieces[index].lock().unwrap_or_else(|broken| broken.into_inner()).take();
         piece.map_or(Ok(()), |(own, first)| run(own, first))
     })

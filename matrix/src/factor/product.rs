@@ -6,6 +6,7 @@
 //! are small. Arrays whose rows or columns are reversed, which upper triangles are, are turned back
 //! before they are multiplied: the order of the sum changes, and nothing else.
 
+use super::options::WORTH_INSIDE;
 use crate::gemm::Gemm;
 use crate::strided::{Strided, StridedMut};
 use crate::{Element, Error};
@@ -22,10 +23,6 @@ const PIECE_COLS: usize = 32;
 const FAR_BYTES: usize = 4096;
 /// Products that are wider than this are packed however shallow they are.
 const WIDE: usize = 128;
-
-/// Multiply-adds from which a product uses threads. Between two products of a factorisation the
-/// other threads wait, so this is more than it is for products by themselves.
-const WORTH_THREADS: usize = 1 << 22;
 
 /// `C ← α·A·B + β·C`.
 pub(super) fn product<T: Element>(
@@ -57,7 +54,7 @@ pub(super) fn product<T: Element>(
     if T::PARTS == 1 && depth <= SHALLOW && rows.min(cols) <= WIDE && long > PIECE_ROWS {
         return pieces(gemm, alpha, a, b, beta, c);
     }
-    match rows.saturating_mul(cols).saturating_mul(depth) < WORTH_THREADS {
+    match rows.saturating_mul(cols).saturating_mul(depth) < WORTH_INSIDE {
         true => gemm.threads(1).multiply_strided(alpha, a, b, beta, c),
         false => gemm.multiply_strided(alpha, a, b, beta, c),
     }

@@ -81,7 +81,7 @@ impl Factor {
     ) -> Result<(), Error> {
         let (rows, cols) = (b.rows(), b.cols());
         let work = rows.saturating_mul(rows).saturating_mul(cols) / 2;
-        on_columns(self.threads, work, block::block_size::<T>(self.kernel), b, |mut part, _| {
+        on_columns(self, work, block::block_size::<T>(self.kernel), b, |mut part, _| {
             let single = self.single();
             if block::is_adjacent(part.strides()) || T::PARTS > 1 {
                 return lower(&single, l, diagonal, part, &mut Work::new());

@@ -93,10 +93,13 @@ pub(super) fn cut(clip: Clip, len: usize, parts: usize, unit: usize) -> Vec<Rang
     let units = len.div_ceil(unit);
     let parts = parts.min(units).max(1);
     let edge = |part: usize| {
+        if part == parts {
+            return len;
+        }
         // The share of a triangle above a height is its square.
         let share = part as f64 / parts as f64;
         let height = if matches!(clip, Clip::Upper(_)) { 1.0 - (1.0 - share).sqrt() } else { share.sqrt() };
-        ((units as f64 * height).round() as usize * unit).min(len)
+        ((len as f64 * height / unit as f64).round() as usize * unit).min(len)
     };
     (0..parts).map(|part| edge(part)..edge(part + 1)).filter(|range| !range.is_empty()).collect()
 }

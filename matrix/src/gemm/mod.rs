@@ -12,6 +12,7 @@ mod direct;
 mod job;
 mod multiplication;
 mod operand;
+mod placement;
 pub(crate) mod pool;
 mod prepared;
 mod scale;

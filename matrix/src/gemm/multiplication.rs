@@ -90,7 +90,7 @@ impl Gemm {
             }
         }
         // Products of one block need no job, whose description would take longer than the product.
-        if small::run(self.tiling, alpha, &a, &b, beta, &mut c) {
+        if small::run((self.tiling, self.threads), alpha, &a, &b, beta, &mut c) {
             return Ok(());
         }
         self.multiply_stored(alpha, a, b, beta, c)

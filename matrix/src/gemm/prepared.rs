@@ -127,7 +127,7 @@ impl<T: Element> Prepared<T> {
             rest = others;
             parts.push(Mutex::new((range, own)));
         }
-        pool::try_run(threads, &|index| {
+        pool::try_run(threads, threads, &|index| {
             let mut part = parts[index].lock().unwrap_or_else(|broken| broken.into_inner());
             let (range, c) = &mut *part;
             self.part(&batch, range.clone(), a, b, c)

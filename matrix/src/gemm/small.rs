@@ -20,7 +20,7 @@ use crate::{Element, Real};
 /// touches nothing. The shapes must fit.
 #[inline(always)]
 pub(super) fn run<T: Element>(
-    tiling: Option<Tiling>,
+    (tiling, threads): (Option<Tiling>, usize),
     alpha: T,
     a: &Operand<'_, T>,
     b: &Operand<'_, T>,
@@ -34,7 +34,7 @@ pub(super) fn run<T: Element>(
     if !in_place || empty || !(is_near(left) && is_near(right) && is_near(to)) {
         return false;
     }
-    if rows * cols * depth >= 2 * WORTH_A_THREAD {
+    if rows * cols * depth >= if threads > 1 { 2 * WORTH_A_THREAD } else { MOST_WORK } {
         return false;
     }
     let panel = to.layout.panel();
@@ -123,6 +123,9 @@ unsafe fn run_direct<R: Real>(
 /// The most rows and columns of an operand: three such operands lie in near caches, one block of
 /// columns has this width, and products of the three numbers do not overflow.
 const MOST: usize = 128;
+
+/// The multiply-adds of a product that the loops of a job compute as fast.
+const MOST_WORK: usize = 1 << 21;
 
 /// Whether `part` begins where its matrix begins, is small, and lies in one strip.
 #[inline]

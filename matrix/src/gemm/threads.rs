@@ -11,8 +11,9 @@ use crate::kernel::MAX_PANELS;
 use crate::{Element, Error};
 use std::ops::Range;
 
-/// With fewer multiply-adds a second thread costs more than it gains.
-pub(super) const WORTH_A_THREAD: usize = 1 << 20;
+/// With fewer multiply-adds a second thread costs more than it gains: to offer a call to a thread
+/// that watches for it, and to wait for its end, takes 1 to 2 µs, the time of 2^17 multiply-adds.
+pub(super) const WORTH_A_THREAD: usize = 1 << 18;
 
 /// Runs the whole job on up to `threads` threads.
 pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error> {
@@ -26,13 +27,13 @@ pub(super) fn run<T: Element>(job: &Job<T>, threads: usize) -> Result<(), Error>
     let unit = job.panel() * if by_rows { MAX_PANELS } else { 1 };
     let parts = match job.clip {
         Clip::None => cut(if by_rows { job.m } else { job.n }, threads, unit),
-        clip => clip::cut(clip, job.m, threads, unit),
+        clip => clip::cut(clip, job.m, threads, job.panel()),
     };
     let part = |range: Range<usize>| match by_rows {
         true => (range, 0..job.n),
         false => (0..job.m, range),
     };
-    pool::try_run(parts.len(), &|index| {
+    pool::try_run(threads, parts.len(), &|index| {
         let (rows, cols) = part(parts[index].clone());
         // SAFETY: a `Job` is made from borrows that its creator holds during this call; the parts
         // are disjoint.

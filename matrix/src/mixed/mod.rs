@@ -166,7 +166,7 @@ impl<P: Product> Mixed<P> {
         let unit = if by_rows { kernel.rows } else { kernel.columns };
         let parts = threads::cut(if by_rows { m } else { n }, threads, unit);
         let part = |range: Range<usize>| if by_rows { (range, 0..n) } else { (0..m, range) };
-        pool::try_run(parts.len(), &|index| {
+        pool::try_run(threads, parts.len(), &|index| {
             let (rows, cols) = part(parts[index].clone());
             // SAFETY: the views have these shapes, that of `C` stands for a mutable borrow, and the
             // parts are disjoint.

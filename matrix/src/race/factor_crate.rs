@@ -14,10 +14,10 @@ pub(super) fn run<T: faer::traits::RealField + Copy + 'static>(
     threads: usize,
     one: T,
     (a, b): (Vec<T>, Vec<T>),
-) -> Run {
+) -> Option<Run> {
     let par = if threads == 1 { Par::Seq } else { Par::rayon(threads) };
     let mut copy = b.clone();
-    match operation {
+    Some(match operation {
         Operation::Lu => {
             let (mut perm, mut inverse) = (vec![0usize; n], vec![0usize; n]);
             let params = Default::default();
@@ -62,6 +62,33 @@ pub(super) fn run<T: faer::traits::RealField + Copy + 'static>(
             let a = MatRef::from_column_major_slice(&a, n, n);
             triangular_solve::solve_lower_triangular_in_place(a, view, par);
         }),
+        // The crate has no product with a symmetric matrix.
+        Operation::Symmetric => return None,
+        Operation::Inverse => {
+            let (mut perm, mut backward) = (vec![0usize; n], vec![0usize; n]);
+            let params = Default::default();
+            let factor_scratch =
+                lu::partial_pivoting::factor::lu_in_place_scratch::<usize, T>(n, n, par, params);
+            let scratch =
+                factor_scratch.or(lu::partial_pivoting::inverse::inverse_scratch::<usize, T>(n, par));
+            let (mut memory, mut factors) = (MemBuffer::new(scratch), a.clone());
+            Box::new(move || {
+                factors.copy_from_slice(&a);
+                let view = MatMut::from_column_major_slice_mut(&mut factors, n, n);
+                let stack = MemStack::new(&mut memory);
+                let (_, rows) = lu::partial_pivoting::factor::lu_in_place(
+                    view,
+                    &mut perm,
+                    &mut backward,
+                    par,
+                    stack,
+                    params,
+                );
+                let factors = MatRef::from_column_major_slice(&factors, n, n);
+                let inverse = MatMut::from_column_major_slice_mut(&mut copy, n, n);
+                lu::partial_pivoting::inverse::inverse(inverse, factors, factors, rows, par, stack);
+            })
+        }
         Operation::RankUpdate | Operation::Multiply => Box::new(move || {
             let view = MatMut::from_column_major_slice_mut(&mut copy, n, n);
             let a = MatRef::from_column_major_slice(&a, n, n);
@@ -74,5 +101,5 @@ pub(super) fn run<T: faer::traits::RealField + Copy + 'static>(
                 matmul(view, whole, Accum::Replace, a, half, b, whole, one, par);
             }
         }),
-    }
+    })
 }

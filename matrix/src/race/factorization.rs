@@ -54,11 +54,12 @@ fn ours<T: Number>(operation: Operation, n: usize, options: Factor, a: &[T], b: 
     Box::new(move || {
         match operation {
             Operation::Solve | Operation::Multiply => c.copy_from_slice(&b),
-            Operation::RankUpdate => (),
+            Operation::RankUpdate | Operation::Symmetric => (),
             _ => c.copy_from_slice(&a),
         }
         let view = StridedMut::col_major(&mut c, n, n).expect("n² numbers");
         let left = Strided::col_major(&a, n, n).expect("n² numbers");
+        let right = Strided::col_major(&b, n, n).expect("n² numbers");
         match operation {
             Operation::Lu => drop(options.lu_with(view, &mut pivots).expect("it fits")),
             Operation::Cholesky => options.cholesky_in_place(Triangle::Lower, view).expect("it fits"),
@@ -74,6 +75,10 @@ fn ours<T: Number>(operation: Operation, n: usize, options: Factor, a: &[T], b: 
                     .multiply_triangular(Side::Left, T::ONE, Triangular::lower(left), view)
                     .expect("it fits");
             }
+            Operation::Symmetric => options
+                .multiply_symmetric(Side::Left, Triangle::Lower, T::ONE, left, right, T::ZERO, view)
+                .expect("it fits"),
+            Operation::Inverse => options.invert(view).expect("it has an inverse"),
         }
     })
 }
@@ -85,7 +90,7 @@ fn library<T: Number>(lapack: Lapack<T>, operation: Operation, n: usize, a: &[T]
     Box::new(move || {
         match operation {
             Operation::Solve | Operation::Multiply => c.copy_from_slice(&b),
-            Operation::RankUpdate => (),
+            Operation::RankUpdate | Operation::Symmetric => (),
             _ => c.copy_from_slice(&a),
         }
         match operation {
@@ -95,6 +100,8 @@ fn library<T: Number>(lapack: Lapack<T>, operation: Operation, n: usize, a: &[T]
             Operation::Solve => lapack.solve(n, T::ONE, &a, &mut c),
             Operation::RankUpdate => lapack.update(n, T::ONE, T::ZERO, &a, &mut c),
             Operation::Multiply => lapack.multiply(n, T::ONE, &a, &mut c),
+            Operation::Symmetric => lapack.symmetric(n, (T::ONE, T::ZERO), (&a, &b), &mut c),
+            Operation::Inverse => lapack.inverse(n, &mut c, &mut pivots, &mut work),
         }
     })
 }

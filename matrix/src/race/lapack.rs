@@ -43,6 +43,23 @@ type RankUpdate<T> = unsafe extern "C" fn(
     *const c_int,
 );
 
+type Symmetric<T> = unsafe extern "C" fn(
+    *const c_char,
+    *const c_char,
+    *const c_int,
+    *const c_int,
+    *const T,
+    *const T,
+    *const c_int,
+    *const T,
+    *const c_int,
+    *const T,
+    *mut T,
+    *const c_int,
+);
+type Inverse<T> =
+    unsafe extern "C" fn(*const c_int, *mut T, *const c_int, *const c_int, *mut T, *const c_int, *mut c_int);
+
 /// The functions of one library for one type.
 #[derive(Clone, Copy, Debug)]
 pub struct Lapack<T> {
@@ -54,6 +71,8 @@ pub struct Lapack<T> {
     solve: Triangular<T>,
     multiply: Triangular<T>,
     update: RankUpdate<T>,
+    symmetric: Symmetric<T>,
+    inverse: Inverse<T>,
 }
 
 fn letter(letter: &u8) -> *const c_char {
@@ -81,6 +100,8 @@ impl<T: Copy + 'static> Lapack<T> {
                 solve: *library.get(symbol("trsm").as_bytes()).ok()?,
                 multiply: *library.get(symbol("trmm").as_bytes()).ok()?,
                 update: *library.get(symbol("syrk").as_bytes()).ok()?,
+                symmetric: *library.get(symbol("symm").as_bytes()).ok()?,
+                inverse: *library.get(symbol("getri").as_bytes()).ok()?,
             })
         }
     }
@@ -127,6 +148,28 @@ impl<T: Copy + 'static> Lapack<T> {
         let (a, b) = (a.as_ptr(), b.as_mut_ptr());
         // SAFETY: the lengths were checked.
         unsafe { function(side, triangle, op, diagonal, &size, &size, &one, a, &size, b, &size) }
+    }
+
+    /// `symm` from the left with a lower triangle, `C ← A·B`; the factors are 1 and 0.
+    pub fn symmetric(&self, n: usize, (one, zero): (T, T), (a, b): (&[T], &[T]), c: &mut [T]) {
+        assert!(a.len() >= n * n && b.len() >= n * n && c.len() >= n * n);
+        let size = n as c_int;
+        let (side, triangle) = (letter(&b'L'), letter(&b'L'));
+        let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
+        // SAFETY: the lengths were checked.
+        unsafe {
+            (self.symmetric)(side, triangle, &size, &size, &one, a, &size, b, &size, &zero, c, &size);
+        }
+    }
+
+    /// `getrf` and `getri` with scratch memory of 64 n numbers.
+    pub fn inverse(&self, n: usize, a: &mut [T], pivots: &mut [c_int], work: &mut [T]) {
+        assert!(work.len() >= n);
+        self.lu(n, a, pivots);
+        let (size, length, mut info) = (n as c_int, work.len() as c_int, 0);
+        let (a, pivots, work) = (a.as_mut_ptr(), pivots.as_ptr(), work.as_mut_ptr());
+        // SAFETY: `lu` checked the lengths of the array and of the pivots.
+        unsafe { (self.inverse)(&size, a, &size, pivots, work, &length, &mut info) }
     }
 
     /// `syrk` of the lower triangle, `C ← A·Aᵀ`.

@@ -15,6 +15,10 @@ pub enum Operation {
     RankUpdate,
     /// A lower triangle times a square matrix.
     Multiply,
+    /// A symmetric matrix, of which the lower triangle is given, times a square matrix.
+    Symmetric,
+    /// The inverse, by LU.
+    Inverse,
 }
 
 impl Operation {
@@ -26,6 +30,8 @@ impl Operation {
         ("trsm", Operation::Solve),
         ("syrk", Operation::RankUpdate),
         ("trmm", Operation::Multiply),
+        ("symm", Operation::Symmetric),
+        ("inverse", Operation::Inverse),
     ];
 
     /// Flops of an n×n problem, by the usual count.
@@ -35,6 +41,7 @@ impl Operation {
             Operation::Lu => cube * 2.0 / 3.0,
             Operation::Cholesky => cube / 3.0,
             Operation::Qr => cube * 4.0 / 3.0,
+            Operation::Symmetric | Operation::Inverse => cube * 2.0,
             Operation::Solve | Operation::RankUpdate | Operation::Multiply => cube,
         }
     }

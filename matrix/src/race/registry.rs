@@ -34,7 +34,7 @@ macro_rules! faer {
             threads: usize,
             inputs: (Vec<Self>, Vec<Self>),
         ) -> Option<Run> {
-            Some(super::factor_crate::run(operation, n, threads, 1.0, inputs))
+            super::factor_crate::run(operation, n, threads, 1.0, inputs)
         }
         #[cfg(not(feature = "peers"))]
         fn faer(_: Operation, _: usize, _: usize, _: (Vec<Self>, Vec<Self>)) -> Option<Run> {
