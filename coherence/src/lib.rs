@@ -35,7 +35,7 @@ mod directory;
 #[cfg(test)]
 mod naive;
 mod objects;
-mod own;
+mod owners;
 mod placement;
 mod rounds;
 #[cfg(test)]

@@ -5,8 +5,9 @@ use crate::ask::{of_tag, Asker, ATOMIC, LOCK};
 use crate::caches::{plain, Access, CoherentCaches, PrivateLevels};
 use crate::counts::Results;
 use crate::objects::{Allocating, HeapBlock, Objects};
+use crate::owners::{Owners, Touched};
 use crate::placement::Placement;
-use crate::rounds::{Rounds, Simulates};
+use crate::rounds::{Rounds, Simulates, Who};
 use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream};
 use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
 use instrument::{ComplexCounts, TurnStart};
@@ -36,17 +37,17 @@ pub struct CoherenceTool {
 }
 
 /// The caches, and what feeds them.
-struct Simulation {
-    caches: CoherentCaches,
+pub(crate) struct Simulation {
+    pub(crate) caches: CoherentCaches,
     objects: Objects,
     blocks: Vec<Vec<HeapBlock>>,
     line_bytes: u64,
     /// By the thread's number.
     threads: Vec<Thread>,
-    placement: Placement,
+    owners: Owners,
+    /// The complex references of the turn that is surveyed.
+    surveyed: Groups,
     layout: StateLayout,
-    /// The number in the run of the image's first site.
-    first_site: u32,
     damaged: u64,
 }
 
@@ -63,18 +64,7 @@ impl CoherenceTool {
     /// A tool with empty caches. Threads share `cores` cores; without a number each living thread
     /// has a core of its own.
     pub fn new(levels: PrivateLevels, cores: Option<NonZeroUsize>) -> CoherenceTool {
-        let simulation = Simulation {
-            caches: CoherentCaches::new(levels),
-            objects: Objects::default(),
-            blocks: Vec::new(),
-            line_bytes: levels.first.line_bytes.into(),
-            threads: Vec::new(),
-            placement: Placement::new(cores),
-            layout: StateLayout::default(),
-            first_site: 0,
-            damaged: 0,
-        };
-        let (simulation, rounds) = (Some(simulation), Rounds::default());
+        let (simulation, rounds) = (Some(Simulation::new(levels)), Rounds::new(Placement::new(cores)));
         CoherenceTool { simulation, rounds, is_started: false, profile: None }
     }
 
@@ -106,13 +96,13 @@ impl Tool for CoherenceTool {
         let executes = std::mem::replace(&mut self.is_started, true);
         let Some(simulation) = self.simulation.as_mut().filter(|_| executes) else { return };
         self.rounds.end(simulation);
+        self.rounds.placement.all_ended();
         simulation.executes();
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
         let Some(simulation) = &mut self.simulation else { return };
-        simulation.first_site = batch.first_site() as u32;
-        self.rounds.records(batch.thread(), batch.raw(), simulation);
+        self.rounds.records(batch.thread(), batch.raw(), batch.first_site() as u32, simulation);
     }
 
     fn turn(&mut self, thread: u32, start: TurnStart) {
@@ -124,6 +114,7 @@ impl Tool for CoherenceTool {
     fn thread_ended(&mut self, thread: u32) {
         if let Some(simulation) = &mut self.simulation {
             self.rounds.end(simulation);
+            self.rounds.placement.ended(thread);
             simulation.thread_ended(thread);
         }
     }
@@ -131,8 +122,8 @@ impl Tool for CoherenceTool {
     fn finish(&mut self, _summary: &Summary<'_>) -> std::io::Result<Report> {
         let Some(mut simulation) = self.simulation.take() else { return Ok(Report::default()) };
         self.rounds.end(&mut simulation);
-        let Simulation { caches, blocks, placement, damaged, .. } = simulation;
-        let (threads, migrations) = placement.finish();
+        let Simulation { caches, blocks, damaged, .. } = simulation;
+        let (threads, migrations) = self.rounds.placement.finish();
         let results = caches.finish();
         let report = Report::totals([
             ("false sharing misses", results.total.false_sharing),
@@ -144,34 +135,45 @@ impl Tool for CoherenceTool {
 }
 
 impl Simulation {
-    /// The program executes another one, which has other memory.
+    pub(crate) fn new(levels: PrivateLevels) -> Simulation {
+        Simulation {
+            caches: CoherentCaches::new(levels),
+            objects: Objects::default(),
+            blocks: Vec::new(),
+            line_bytes: levels.first.line_bytes.into(),
+            threads: Vec::new(),
+            owners: Owners::default(),
+            surveyed: Groups::default(),
+            layout: StateLayout::default(),
+            damaged: 0,
+        }
+    }
+
     fn executes(&mut self) {
         self.caches.forget();
         self.objects.clear();
         self.threads.clear();
-        self.placement.all_ended();
     }
 
-    /// A thread has ended, and leaves its core.
     fn thread_ended(&mut self, thread: u32) {
         if let Some(own) = self.threads.get_mut(thread as usize) {
             *own = Thread::default();
         }
-        self.placement.ended(thread);
     }
 
-    /// The core of a thread, which has a state from here on.
+    /// The index of a thread, which has a state from here on.
     #[inline(always)]
-    fn core_of(&mut self, thread: u32) -> usize {
-        if self.threads.len() <= thread as usize {
-            self.threads.resize_with(thread as usize + 1, Thread::default);
+    fn index(&mut self, who: Who) -> usize {
+        let thread = who.thread as usize;
+        if self.threads.len() <= thread {
+            self.threads.resize_with(thread + 1, Thread::default);
         }
-        self.placement.core_of(thread)
+        thread
     }
 
     #[inline(always)]
-    fn access(&mut self, core: usize, address: u64, size_bytes: u32, access: Access, site: u32) {
-        self.caches.access(core, address, size_bytes, access, site + self.first_site);
+    fn access(&mut self, who: Who, address: u64, size_bytes: u32, access: Access, site: u32) {
+        self.caches.access(who.core, address, size_bytes, access, site + who.first_site);
         if self.caches.met().0 > self.blocks.len() {
             self.note_blocks();
         }
@@ -186,26 +188,48 @@ impl Simulation {
         }
     }
 
+    /// Takes a record; returns whether it was a plain reference, or `None` if the thread has to wait
+    /// before it.
+    #[inline]
+    pub(crate) fn one(
+        &mut self,
+        who: Who,
+        records: &[Record],
+        at: usize,
+        may_lock: &mut impl FnMut(u64) -> bool,
+    ) -> Option<bool> {
+        let record = &records[at];
+        let Some(plain) = plain(record) else {
+            return self.other(who, records, at, may_lock).then_some(false);
+        };
+        let thread = self.index(who);
+        let is_atomic = self.threads[thread].is_atomic && plain.access == Access::Modify;
+        self.threads[thread].is_atomic &= !is_atomic;
+        let access = if is_atomic { Access::Atomic } else { plain.access };
+        self.access(who, record.address, plain.size_bytes, access, record.what >> 8);
+        Some(true)
+    }
+
     /// Takes a record that is no plain reference; returns whether the thread goes on behind it.
     fn other(
         &mut self,
-        (thread, core): (usize, usize),
+        who: Who,
         records: &[Record],
         at: usize,
         may_lock: &mut impl FnMut(u64) -> bool,
     ) -> bool {
-        let record = &records[at];
+        let (record, thread) = (&records[at], self.index(who));
         match record.code().kind() {
             RecordKind::Tool => match of_tag(record.extra).0 {
                 LOCK if !may_lock(record.address) => return false,
                 ATOMIC | LOCK => self.threads[thread].is_atomic = true,
                 _ => {
-                    let place = (&records[..at], self.first_site);
+                    let place = (&records[..at], who.first_site);
                     self.objects.event(&mut self.threads[thread].allocating, record, place);
                 }
             },
             RecordKind::Complex | RecordKind::Payload => match self.threads[thread].groups.push(record) {
-                Step::Whole(site, complex) => self.complex(core, site as u32, &complex),
+                Step::Whole(site, complex) => self.complex(who, site as u32, &complex),
                 Step::Damaged(_) | Step::DamagedBefore(_) => self.damaged += 1,
                 Step::Plain | Step::Part => {}
             },
@@ -216,7 +240,7 @@ impl Simulation {
 
     /// Makes the references of a complex one. Neighbouring bytes of one line that are read, or
     /// written, one after the other are one reference.
-    fn complex(&mut self, core: usize, site: u32, complex: &Complex) {
+    fn complex(&mut self, who: Who, site: u32, complex: &Complex) {
         let mut open: [Option<(u64, u64, Access)>; 2] = [None; 2];
         let (layout, line_bytes) = (self.layout, self.line_bytes);
         complex.references(&layout, |address, size_bytes, kind| {
@@ -234,53 +258,87 @@ impl Simulation {
             }
             let done = open[column].replace((address, end, access));
             if let Some((start, until, access)) = done {
-                self.access(core, start, (until - start) as u32, access, site);
+                self.access(who, start, (until - start) as u32, access, site);
             }
         });
         for (start, until, access) in open.into_iter().flatten() {
-            self.access(core, start, (until - start) as u32, access, site);
+            self.access(who, start, (until - start) as u32, access, site);
         }
     }
 }
 
 impl Simulates for Simulation {
-    fn joins(&mut self, thread: u32) -> bool {
-        self.placement.joins(thread)
+    fn round_begins(&mut self) {
+        self.owners.clear();
     }
 
-    fn round_over(&mut self) {
-        self.placement.round_over();
+    fn surveys(&mut self, turn: usize, records: &[Record], mut locks: impl FnMut(u64)) {
+        let Simulation { caches, owners, surveyed, layout, .. } = self;
+        let mut marks = owners.marks(turn);
+        let shift = self.line_bytes.trailing_zeros();
+        let mut at = 0;
+        while at < records.len() {
+            at += caches.marks(&records[at..], &mut marks);
+            let Some(record) = records.get(at) else { break };
+            at += 1;
+            let mut touches = |address: u64, size_bytes: u32, writes: bool| {
+                let last = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
+                let touched = if writes { Touched::WRITTEN } else { Touched::READ };
+                (address >> shift..=last >> shift).for_each(|line| marks.touches(line, touched));
+            };
+            if let Some(plain) = plain(record) {
+                touches(record.address, plain.size_bytes, plain.access.writes());
+                continue;
+            }
+            match record.code().kind() {
+                RecordKind::Tool if of_tag(record.extra).0 == LOCK => locks(record.address),
+                RecordKind::Complex | RecordKind::Payload => {
+                    if let Step::Whole(_, complex) = surveyed.push(record) {
+                        complex.references(layout, |address, size_bytes, access| {
+                            touches(address, size_bytes, access == event::Access::Store);
+                        });
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn ahead(&mut self, turn: usize, who: Who, records: &[Record], from: usize) -> usize {
+        let thread = self.index(who);
+        if self.threads[thread].is_atomic {
+            return 0;
+        }
+        let owned = self.owners.of(turn);
+        let made = self.caches.hits(who.core, &records[from..], |line| owned.has(line));
+        if made > 0 && from + made == records.len() {
+            self.threads[thread].allocating.reads_on(records);
+        }
+        made
     }
 
     fn simulate(
         &mut self,
-        number: u32,
+        who: Who,
         records: &[Record],
         from: usize,
         most: usize,
         may_lock: &mut impl FnMut(u64) -> bool,
     ) -> usize {
-        let (core, thread) = (self.core_of(number), number as usize);
+        let thread = self.index(who);
         let (mut at, mut left) = (from, most);
         while at < records.len() && left > 0 {
-            let is_atomic = self.threads[thread].is_atomic;
-            if !is_atomic {
+            if !self.threads[thread].is_atomic {
                 let most = (records.len() - at).min(left);
-                let made = self.caches.hits(core, &records[at..at + most]);
+                let made = self.caches.hits(who.core, &records[at..at + most], |_| true);
                 (at, left) = (at + made, left - made);
                 if made == most {
                     continue;
                 }
             }
-            let record = &records[at];
-            if let Some(plain) = plain(record) {
-                let is_atomic = is_atomic && plain.access == Access::Modify;
-                self.threads[thread].is_atomic &= !is_atomic;
-                let access = if is_atomic { Access::Atomic } else { plain.access };
-                self.access(core, record.address, plain.size_bytes, access, record.what >> 8);
-                left -= 1;
-            } else if !self.other((thread, core), records, at, may_lock) {
-                break;
+            match self.one(who, records, at, may_lock) {
+                Some(plain) => left -= usize::from(plain),
+                None => break,
             }
             at += 1;
         }
