@@ -35,7 +35,6 @@ mod directory;
 #[cfg(test)]
 mod naive;
 mod objects;
-mod owners;
 mod placement;
 mod rounds;
 #[cfg(test)]

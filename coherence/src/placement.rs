@@ -125,8 +125,8 @@ impl Placement {
     }
 
     /// For each core the threads that ran on it, and how often a thread changed its core.
-    pub(crate) fn finish(&mut self) -> (Vec<Vec<u32>>, u64) {
-        (std::mem::take(&mut self.ran), self.migrations)
+    pub(crate) fn finish(self) -> (Vec<Vec<u32>>, u64) {
+        (self.ran, self.migrations)
     }
 
     /// The core to which a thread moves whose own core is taken.

@@ -4,8 +4,7 @@ use crate::ask::{ATOMIC, LOCK};
 use crate::caches::{Access, CoherentCaches, PrivateLevels};
 use crate::counts::Results;
 use crate::naive::{Counted, Naive};
-use crate::placement::Placement;
-use crate::rounds::{Rounds, Simulates, Who};
+use crate::rounds::{Rounds, Simulates};
 use crate::tool::Simulation;
 use event::{Complex, Direction, Record, RecordKind, Shape};
 use instrument::TurnStart;
@@ -63,28 +62,27 @@ proptest! {
     }
 }
 
-/// The slow twin of a round: one record after the other, each in its place.
-struct InOrder(Simulation);
+/// The slow twin of the simulation: one record after the other, none in the loop of hits.
+struct Singly(Simulation);
 
-impl Simulates for InOrder {
-    fn round_begins(&mut self) {}
-
-    fn surveys(&mut self, turn: usize, records: &[Record], locks: impl FnMut(u64)) {
-        self.0.surveys(turn, records, locks);
+impl Simulates for Singly {
+    fn joins(&mut self, thread: u32) -> bool {
+        self.0.joins(thread)
     }
 
-    fn ahead(&mut self, _: usize, _: Who, _: &[Record], _: usize) -> usize {
-        0
+    fn round_over(&mut self) {
+        self.0.round_over();
     }
 
     fn simulate(
         &mut self,
-        who: Who,
+        thread: u32,
         records: &[Record],
         from: usize,
         most: usize,
         may_lock: &mut impl FnMut(u64) -> bool,
     ) -> usize {
+        let who = (thread as usize, self.0.core_of(thread));
         let (mut at, mut made) = (from, 0);
         while at < records.len() && made < most {
             let Some(plain) = self.0.one(who, records, at, may_lock) else { break };
@@ -123,11 +121,11 @@ fn records(thread: u32, deeds: &[(u8, bool, u64, u32)]) -> Vec<Record> {
 }
 
 fn simulated<S: Simulates>(mut caches: S, turns: &[(u32, bool, Vec<Record>)]) -> S {
-    let mut rounds = Rounds::new(Placement::new(None));
+    let mut rounds = Rounds::default();
     for (thread, waited, records) in turns {
         let start = if *waited { TurnStart::Waited } else { TurnStart::GoesOn };
         rounds.turn(*thread, start, &mut caches);
-        rounds.records(*thread, records, 100, &mut caches);
+        rounds.records(*thread, records, &mut caches);
     }
     rounds.end(&mut caches);
     caches
@@ -135,7 +133,7 @@ fn simulated<S: Simulates>(mut caches: S, turns: &[(u32, bool, Vec<Record>)]) ->
 
 proptest! {
     #[test]
-    fn references_that_nobody_can_see_may_be_made_at_once(
+    fn the_loop_of_hits_counts_what_single_references_count(
         levels in levels(),
         turns in prop::collection::vec(
             (0..20u32, prop::bool::weighted(0.1), prop::collection::vec(deed(), 0..120)),
@@ -148,8 +146,8 @@ proptest! {
             (thread, *waited, records(thread, deeds))
         };
         let turns: Vec<_> = turns.iter().map(turn).collect();
-        let fast = simulated(Simulation::new(levels), &turns).caches.finish();
-        let slow = simulated(InOrder(Simulation::new(levels)), &turns).0.caches.finish();
+        let fast = simulated(Simulation::new(levels, None), &turns).caches.finish();
+        let slow = simulated(Singly(Simulation::new(levels, None)), &turns).0.caches.finish();
         prop_assert_eq!(fast, slow);
     }
 }

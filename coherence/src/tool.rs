@@ -5,9 +5,8 @@ use crate::ask::{of_tag, Asker, ATOMIC, LOCK};
 use crate::caches::{plain, Access, CoherentCaches, PrivateLevels};
 use crate::counts::Results;
 use crate::objects::{Allocating, HeapBlock, Objects};
-use crate::owners::{Owners, Touched};
 use crate::placement::Placement;
-use crate::rounds::{Rounds, Simulates, Who};
+use crate::rounds::{Rounds, Simulates};
 use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream};
 use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
 use instrument::{ComplexCounts, TurnStart};
@@ -44,10 +43,10 @@ pub(crate) struct Simulation {
     line_bytes: u64,
     /// By the thread's number.
     threads: Vec<Thread>,
-    owners: Owners,
-    /// The complex references of the turn that is surveyed.
-    surveyed: Groups,
+    placement: Placement,
     layout: StateLayout,
+    /// The number in the run of the image's first site.
+    first_site: u32,
     damaged: u64,
 }
 
@@ -64,7 +63,7 @@ impl CoherenceTool {
     /// A tool with empty caches. Threads share `cores` cores; without a number each living thread
     /// has a core of its own.
     pub fn new(levels: PrivateLevels, cores: Option<NonZeroUsize>) -> CoherenceTool {
-        let (simulation, rounds) = (Some(Simulation::new(levels)), Rounds::new(Placement::new(cores)));
+        let (simulation, rounds) = (Some(Simulation::new(levels, cores)), Rounds::default());
         CoherenceTool { simulation, rounds, is_started: false, profile: None }
     }
 
@@ -96,13 +95,13 @@ impl Tool for CoherenceTool {
         let executes = std::mem::replace(&mut self.is_started, true);
         let Some(simulation) = self.simulation.as_mut().filter(|_| executes) else { return };
         self.rounds.end(simulation);
-        self.rounds.placement.all_ended();
         simulation.executes();
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
         let Some(simulation) = &mut self.simulation else { return };
-        self.rounds.records(batch.thread(), batch.raw(), batch.first_site() as u32, simulation);
+        simulation.first_site = batch.first_site() as u32;
+        self.rounds.records(batch.thread(), batch.raw(), simulation);
     }
 
     fn turn(&mut self, thread: u32, start: TurnStart) {
@@ -114,7 +113,6 @@ impl Tool for CoherenceTool {
     fn thread_ended(&mut self, thread: u32) {
         if let Some(simulation) = &mut self.simulation {
             self.rounds.end(simulation);
-            self.rounds.placement.ended(thread);
             simulation.thread_ended(thread);
         }
     }
@@ -122,8 +120,8 @@ impl Tool for CoherenceTool {
     fn finish(&mut self, _summary: &Summary<'_>) -> std::io::Result<Report> {
         let Some(mut simulation) = self.simulation.take() else { return Ok(Report::default()) };
         self.rounds.end(&mut simulation);
-        let Simulation { caches, blocks, damaged, .. } = simulation;
-        let (threads, migrations) = self.rounds.placement.finish();
+        let Simulation { caches, blocks, placement, damaged, .. } = simulation;
+        let (threads, migrations) = placement.finish();
         let results = caches.finish();
         let report = Report::totals([
             ("false sharing misses", results.total.false_sharing),
@@ -135,45 +133,48 @@ impl Tool for CoherenceTool {
 }
 
 impl Simulation {
-    pub(crate) fn new(levels: PrivateLevels) -> Simulation {
+    pub(crate) fn new(levels: PrivateLevels, cores: Option<NonZeroUsize>) -> Simulation {
         Simulation {
             caches: CoherentCaches::new(levels),
             objects: Objects::default(),
             blocks: Vec::new(),
             line_bytes: levels.first.line_bytes.into(),
             threads: Vec::new(),
-            owners: Owners::default(),
-            surveyed: Groups::default(),
+            placement: Placement::new(cores),
             layout: StateLayout::default(),
+            first_site: 0,
             damaged: 0,
         }
     }
 
+    /// The program executes another one, which has other memory.
     fn executes(&mut self) {
         self.caches.forget();
         self.objects.clear();
         self.threads.clear();
+        self.placement.all_ended();
     }
 
+    /// A thread has ended, and leaves its core.
     fn thread_ended(&mut self, thread: u32) {
         if let Some(own) = self.threads.get_mut(thread as usize) {
             *own = Thread::default();
         }
+        self.placement.ended(thread);
     }
 
-    /// The index of a thread, which has a state from here on.
+    /// The core of a thread, which has a state from here on.
     #[inline(always)]
-    fn index(&mut self, who: Who) -> usize {
-        let thread = who.thread as usize;
-        if self.threads.len() <= thread {
-            self.threads.resize_with(thread + 1, Thread::default);
+    pub(crate) fn core_of(&mut self, thread: u32) -> usize {
+        if self.threads.len() <= thread as usize {
+            self.threads.resize_with(thread as usize + 1, Thread::default);
         }
-        thread
+        self.placement.core_of(thread)
     }
 
     #[inline(always)]
-    fn access(&mut self, who: Who, address: u64, size_bytes: u32, access: Access, site: u32) {
-        self.caches.access(who.core, address, size_bytes, access, site + who.first_site);
+    fn access(&mut self, core: usize, address: u64, size_bytes: u32, access: Access, site: u32) {
+        self.caches.access(core, address, size_bytes, access, site + self.first_site);
         if self.caches.met().0 > self.blocks.len() {
             self.note_blocks();
         }
@@ -188,48 +189,47 @@ impl Simulation {
         }
     }
 
-    /// Takes a record; returns whether it was a plain reference, or `None` if the thread has to wait
-    /// before it.
+    /// Takes a record; returns whether it was a plain reference, or `None` if the thread has to
+    /// wait before it.
     #[inline]
     pub(crate) fn one(
         &mut self,
-        who: Who,
+        (thread, core): (usize, usize),
         records: &[Record],
         at: usize,
         may_lock: &mut impl FnMut(u64) -> bool,
     ) -> Option<bool> {
         let record = &records[at];
         let Some(plain) = plain(record) else {
-            return self.other(who, records, at, may_lock).then_some(false);
+            return self.other((thread, core), records, at, may_lock).then_some(false);
         };
-        let thread = self.index(who);
         let is_atomic = self.threads[thread].is_atomic && plain.access == Access::Modify;
         self.threads[thread].is_atomic &= !is_atomic;
         let access = if is_atomic { Access::Atomic } else { plain.access };
-        self.access(who, record.address, plain.size_bytes, access, record.what >> 8);
+        self.access(core, record.address, plain.size_bytes, access, record.what >> 8);
         Some(true)
     }
 
     /// Takes a record that is no plain reference; returns whether the thread goes on behind it.
     fn other(
         &mut self,
-        who: Who,
+        (thread, core): (usize, usize),
         records: &[Record],
         at: usize,
         may_lock: &mut impl FnMut(u64) -> bool,
     ) -> bool {
-        let (record, thread) = (&records[at], self.index(who));
+        let record = &records[at];
         match record.code().kind() {
             RecordKind::Tool => match of_tag(record.extra).0 {
                 LOCK if !may_lock(record.address) => return false,
                 ATOMIC | LOCK => self.threads[thread].is_atomic = true,
                 _ => {
-                    let place = (&records[..at], who.first_site);
+                    let place = (&records[..at], self.first_site);
                     self.objects.event(&mut self.threads[thread].allocating, record, place);
                 }
             },
             RecordKind::Complex | RecordKind::Payload => match self.threads[thread].groups.push(record) {
-                Step::Whole(site, complex) => self.complex(who, site as u32, &complex),
+                Step::Whole(site, complex) => self.complex(core, site as u32, &complex),
                 Step::Damaged(_) | Step::DamagedBefore(_) => self.damaged += 1,
                 Step::Plain | Step::Part => {}
             },
@@ -240,7 +240,7 @@ impl Simulation {
 
     /// Makes the references of a complex one. Neighbouring bytes of one line that are read, or
     /// written, one after the other are one reference.
-    fn complex(&mut self, who: Who, site: u32, complex: &Complex) {
+    fn complex(&mut self, core: usize, site: u32, complex: &Complex) {
         let mut open: [Option<(u64, u64, Access)>; 2] = [None; 2];
         let (layout, line_bytes) = (self.layout, self.line_bytes);
         complex.references(&layout, |address, size_bytes, kind| {
@@ -258,85 +258,44 @@ impl Simulation {
             }
             let done = open[column].replace((address, end, access));
             if let Some((start, until, access)) = done {
-                self.access(who, start, (until - start) as u32, access, site);
+                self.access(core, start, (until - start) as u32, access, site);
             }
         });
         for (start, until, access) in open.into_iter().flatten() {
-            self.access(who, start, (until - start) as u32, access, site);
+            self.access(core, start, (until - start) as u32, access, site);
         }
     }
 }
 
 impl Simulates for Simulation {
-    fn round_begins(&mut self) {
-        self.owners.clear();
+    fn joins(&mut self, thread: u32) -> bool {
+        self.placement.joins(thread)
     }
 
-    fn surveys(&mut self, turn: usize, records: &[Record], mut locks: impl FnMut(u64)) {
-        let Simulation { caches, owners, surveyed, layout, .. } = self;
-        let mut marks = owners.marks(turn);
-        let shift = self.line_bytes.trailing_zeros();
-        let mut at = 0;
-        while at < records.len() {
-            at += caches.marks(&records[at..], &mut marks);
-            let Some(record) = records.get(at) else { break };
-            at += 1;
-            let mut touches = |address: u64, size_bytes: u32, writes: bool| {
-                let last = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
-                let touched = if writes { Touched::WRITTEN } else { Touched::READ };
-                (address >> shift..=last >> shift).for_each(|line| marks.touches(line, touched));
-            };
-            if let Some(plain) = plain(record) {
-                touches(record.address, plain.size_bytes, plain.access.writes());
-                continue;
-            }
-            match record.code().kind() {
-                RecordKind::Tool if of_tag(record.extra).0 == LOCK => locks(record.address),
-                RecordKind::Complex | RecordKind::Payload => {
-                    if let Step::Whole(_, complex) = surveyed.push(record) {
-                        complex.references(layout, |address, size_bytes, access| {
-                            touches(address, size_bytes, access == event::Access::Store);
-                        });
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn ahead(&mut self, turn: usize, who: Who, records: &[Record], from: usize) -> usize {
-        let thread = self.index(who);
-        if self.threads[thread].is_atomic {
-            return 0;
-        }
-        let owned = self.owners.of(turn);
-        let made = self.caches.hits(who.core, &records[from..], |line| owned.has(line));
-        if made > 0 && from + made == records.len() {
-            self.threads[thread].allocating.reads_on(records);
-        }
-        made
+    fn round_over(&mut self) {
+        self.placement.round_over();
     }
 
     fn simulate(
         &mut self,
-        who: Who,
+        number: u32,
         records: &[Record],
         from: usize,
         most: usize,
         may_lock: &mut impl FnMut(u64) -> bool,
     ) -> usize {
-        let thread = self.index(who);
+        let (core, thread) = (self.core_of(number), number as usize);
         let (mut at, mut left) = (from, most);
         while at < records.len() && left > 0 {
             if !self.threads[thread].is_atomic {
                 let most = (records.len() - at).min(left);
-                let made = self.caches.hits(who.core, &records[at..at + most], |_| true);
+                let made = self.caches.hits(core, &records[at..at + most]);
                 (at, left) = (at + made, left - made);
                 if made == most {
                     continue;
                 }
             }
-            match self.one(who, records, at, may_lock) {
+            match self.one((thread, core), records, at, may_lock) {
                 Some(plain) => left -= usize::from(plain),
                 None => break,
             }

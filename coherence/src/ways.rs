@@ -92,9 +92,8 @@ impl Tags {
     #[inline(always)]
     fn find(&self, row: std::ops::Range<usize>, line: u64, has: impl Fn(usize) -> bool) -> Option<usize> {
         match row.len() {
-            // The usual numbers of ways without loops.
+            // The usual numbers of ways, compared at once.
             8 => self.find_among::<8>(row.start, line, has),
-            12 => self.find_among::<12>(row.start, line, has),
             16 => self.find_among::<16>(row.start, line, has),
             _ => row.into_iter().find(|&way| self.0[way] == line as u32 && has(way)),
         }
@@ -168,6 +167,7 @@ impl FirstLevel {
         Some(held)
     }
 
+    #[inline(never)]
     fn position(&self, line: u64) -> Option<usize> {
         self.tags.find(self.row(line), line, |way| self.ways[way].line == line)
     }
@@ -184,8 +184,8 @@ impl FirstLevel {
         (&self.recent, &mut self.times)
     }
 
-    /// Puts a line that the level does not hold into its set, used at a time. Returns the copy whose
-    /// line left, and whether the second level has that.
+    /// Puts a line that the level does not hold into its set, used at a time. Returns the copy
+    /// whose line left, and whether the second level has that.
     pub(crate) fn insert(&mut self, line: u64, copy: u32, now: u64, in_second: bool) -> Option<(u32, bool)> {
         let row = self.row(line);
         let way = row.start + least(self.times[row].iter().copied());
@@ -271,7 +271,7 @@ impl SecondLevel {
         first..first + self.associativity
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn position(&self, line: u64) -> Option<usize> {
         self.tags.find(self.row(line), line, |way| self.ways[way].high == high(line))
     }

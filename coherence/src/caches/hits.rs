@@ -5,7 +5,6 @@
 //! counts in registers. Whatever it does not know it leaves to [`CoherentCaches::access`].
 
 use super::{Access, CoherentCaches, Core};
-use crate::owners::{Marks, Touched};
 use crate::ways::RECENT;
 use event::{Record, RecordKind, SIZES};
 
@@ -22,8 +21,6 @@ pub(crate) struct Plain {
     counts: u64,
     /// What the line must not lack.
     needs: u8,
-    /// What a round notes of the line.
-    touched: Touched,
 }
 
 impl Plain {
@@ -32,10 +29,12 @@ impl Plain {
         let bytes = if size_bytes < u64::BITS { (1 << size_bytes) - 1 } else { u64::MAX };
         let (reads, writes) = (access.reads() as u64, access.writes() as u64);
         let (read, written, counts) = (reads * bytes, writes * bytes, reads | writes << 32);
-        let touched = if access.writes() { Touched::WRITTEN } else { Touched::READ };
-        Plain { size_bytes, access, read, written, counts, needs: access.needs(), touched }
+        Plain { size_bytes, access, read, written, counts, needs: access.needs() }
     }
 }
+
+/// The binary logarithm of the bytes that a line of nearly all machines has.
+const USUAL_SHIFT: u32 = 6;
 
 /// The size of what is no plain record.
 const NOT_PLAIN: u32 = 1 << 16;
@@ -61,38 +60,19 @@ pub(crate) fn plain(record: &Record) -> Option<&'static Plain> {
 }
 
 impl CoherentCaches {
-    /// Makes references of a core as long as they are plain hits of lines that `may` allows;
-    /// returns how many.
+    /// Makes references of a core as long as they are plain hits; returns how many.
     #[inline]
-    pub(crate) fn hits(&mut self, core: usize, records: &[Record], may: impl Fn(u64) -> bool) -> usize {
+    pub(crate) fn hits(&mut self, core: usize, records: &[Record]) -> usize {
+        // Nearly all lines have 64 bytes, and constants save registers. Others go the long way.
         match self.line_shift {
-            // Nearly all lines have 64 bytes, and constants save registers.
-            6 => self.hits_of::<6>(core, records, may),
-            5 => self.hits_of::<5>(core, records, may),
-            // Those of lines of other lengths go the long way.
-            _ => 0,
-        }
-    }
-
-    /// Marks the lines of plain records of a turn, up to the first record that is another one or
-    /// touches several lines; returns how many records there are before it.
-    #[inline]
-    pub(crate) fn marks(&self, records: &[Record], marks: &mut Marks<'_>) -> usize {
-        match self.line_shift {
-            6 => marks_of::<6>(records, marks),
-            5 => marks_of::<5>(records, marks),
+            USUAL_SHIFT => self.hits_of::<USUAL_SHIFT>(core, records),
             _ => 0,
         }
     }
 
     /// A function of its own, so that the loop has all registers.
     #[inline(never)]
-    fn hits_of<const SHIFT: u32>(
-        &mut self,
-        core: usize,
-        records: &[Record],
-        may: impl Fn(u64) -> bool,
-    ) -> usize {
+    fn hits_of<const SHIFT: u32>(&mut self, core: usize, records: &[Record]) -> usize {
         let Some(Core { first, time, counts, .. }) = self.cores.get_mut(core) else { return 0 };
         let ((recent, times), copies) = (first.recent(), &mut self.copies[..]);
         let line_bytes = 1u64 << SHIFT;
@@ -106,7 +86,7 @@ impl CoherentCaches {
             // All tests in one word, because hardly any fails.
             let crosses = line_bytes.wrapping_sub(at + u64::from(plain.size_bytes)) >> 63;
             let unlike = held.line ^ line;
-            if unlike | crosses | copy.changes(read | written, plain.needs) != 0 || !may(line) {
+            if unlike | crosses | copy.changes(read | written, plain.needs) != 0 {
                 break;
             }
             let Some(used) = times.get_mut(held.way as usize) else { break };
@@ -120,20 +100,4 @@ impl CoherentCaches {
         counts.stores += counted >> 32;
         made as usize
     }
-}
-
-/// A function of its own, so that the loop has all registers.
-#[inline(never)]
-fn marks_of<const SHIFT: u32>(records: &[Record], marks: &mut Marks<'_>) -> usize {
-    let line_bytes = 1u64 << SHIFT;
-    let mut marked = 0;
-    for record in records {
-        let plain = &PLAIN[usize::from(record.what as u8)];
-        if (record.address & (line_bytes - 1)) + u64::from(plain.size_bytes) > line_bytes {
-            break;
-        }
-        marks.touches(record.address >> SHIFT, plain.touched);
-        marked += 1;
-    }
-    marked
 }

@@ -322,8 +322,7 @@ impl CoherentCaches {
         (copy, transfers)
     }
 
-    /// Fetches a line that no private level of the core has, unless it has but one level, which
-    /// lacks the line. Returns whether another core held it.
+    /// Fetches a line that no private level of the core has; returns whether another core held it.
     fn fetches(&mut self, copy: u32, is_new: bool, touch: &Touch) -> bool {
         self.cores[touch.core].counts.private_misses += 1;
         let transfers = self.fetch(copy, touch);
