@@ -22,21 +22,26 @@ const PART: usize = 32;
 /// Whether a member is in the level, and whether its queue has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Standing {
-    pub(crate) in_level: bool,
+    /// 0 of a member that is in the level, else 1: a word that many tests can be joined to.
+    pub(crate) outside: u8,
     in_queue: bool,
 }
 
 impl Standing {
     /// Of a member that neither has.
-    pub(crate) const NONE: Standing = Standing { in_level: false, in_queue: false };
+    pub(crate) const NONE: Standing = Standing { outside: 1, in_queue: false };
+
+    /// Whether the member is in the level.
+    #[inline(always)]
+    pub(crate) fn in_level(self) -> bool {
+        self.outside == 0
+    }
 }
 
 /// What the level asks of its members, which have numbers.
 pub(crate) trait Members {
-    /// The time of the last use of a member, which is more than 0.
-    fn time(&self, member: u32) -> u64;
-    /// The standing of a member.
-    fn standing(&mut self, member: u32) -> &mut Standing;
+    /// The time of the last use of a member, which is more than 0, and its standing.
+    fn member(&mut self, member: u32) -> (u64, &mut Standing);
 }
 
 /// A member and a time at which it was used, perhaps not the last one.
@@ -76,28 +81,27 @@ impl Associative {
 
     /// Takes a member away.
     pub(crate) fn take(&mut self, standing: &mut Standing) {
-        self.held -= usize::from(std::mem::replace(&mut standing.in_level, false));
+        self.held -= usize::from(standing.in_level());
+        standing.outside = 1;
     }
 
     /// Puts a member that is not in the level there; it has been used last of all. If the level is
     /// full, the oldest member leaves.
     pub(crate) fn enter(&mut self, members: &mut impl Members, member: u32) {
-        let time = members.time(member);
-        let standing = members.standing(member);
-        standing.in_level = true;
+        let (time, standing) = members.member(member);
+        standing.outside = 0;
         self.held += 1;
         if !std::mem::replace(&mut standing.in_queue, true) {
             self.newest(Dated { time, member });
         }
         while self.held > self.capacity {
             let Some(Dated { time: known, member }) = self.first(members) else { return };
-            let time = members.time(member);
-            let standing = members.standing(member);
-            if standing.in_level && time != known {
+            let (time, standing) = members.member(member);
+            if standing.in_level() && time != known {
                 self.queue(Dated { time, member });
                 continue;
             }
-            self.held -= usize::from(standing.in_level);
+            self.held -= usize::from(standing.in_level());
             *standing = Standing::NONE;
         }
     }
@@ -138,12 +142,12 @@ impl Associative {
     fn sort(&mut self, mut entries: Vec<Dated>, members: &mut impl Members) {
         let end = self.parts.front().map_or(u64::MAX, |part| part.start);
         for mut entry in entries.drain(..) {
-            let standing = members.standing(entry.member);
-            if !standing.in_level {
+            let (time, standing) = members.member(entry.member);
+            if !standing.in_level() {
                 *standing = Standing::NONE;
                 continue;
             }
-            entry.time = members.time(entry.member);
+            entry.time = time;
             match entry.time < end {
                 true => self.oldest.push(entry),
                 false => self.queue(entry),
@@ -170,12 +174,9 @@ mod tests {
     struct Table(Vec<(u64, Standing)>);
 
     impl Members for Table {
-        fn time(&self, member: u32) -> u64 {
-            self.0[member as usize].0
-        }
-
-        fn standing(&mut self, member: u32) -> &mut Standing {
-            &mut self.0[member as usize].1
+        fn member(&mut self, member: u32) -> (u64, &mut Standing) {
+            let (time, standing) = &mut self.0[member as usize];
+            (*time, standing)
         }
     }
 
@@ -183,7 +184,7 @@ mod tests {
         fn uses(&mut self, member: u32) {
             self.now += 1;
             self.members.0[member as usize].0 = self.now;
-            if !self.members.0[member as usize].1.in_level {
+            if !self.members.0[member as usize].1.in_level() {
                 self.level.enter(&mut self.members, member);
             }
             self.list.retain(|&other| other != member);
@@ -198,7 +199,7 @@ mod tests {
 
         fn held(&self) -> Vec<u32> {
             let all = 0..self.members.0.len() as u32;
-            all.filter(|&member| self.members.0[member as usize].1.in_level).collect()
+            all.filter(|&member| self.members.0[member as usize].1.in_level()).collect()
         }
     }
 

@@ -1,8 +1,9 @@
 //! The directory: all lines that any core has touched, by their numbers.
 //!
-//! Neighbouring lines are found by one look-up: a page has the indices of its lines side by side,
+//! Neighbouring lines are found by one look-up: a page has the copies of its lines side by side,
 //! and the page of the last look-up is at hand. Lines that a program touches one after the other
-//! therefore cost no hash and no distant memory.
+//! therefore cost no hash and no distant memory. The copies of a line lead to each other, so that
+//! one that is alone is all that is read of its line.
 
 use crate::copies::NONE;
 use std::ops::{Index, IndexMut};
@@ -15,8 +16,8 @@ const PAGE_LINES: u64 = 64;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub(crate) number: u64,
-    /// The copy of the core that touched it last for the first time.
-    pub(crate) copies: u32,
+    /// The copy of the core that touched it first.
+    pub(crate) copy: u32,
     /// Its index among the shared lines.
     pub(crate) shared: u32,
 }
@@ -25,6 +26,7 @@ pub(crate) struct Line {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Directory {
     lines: Vec<Line>,
+    /// For each line the copy of the core that touched it first.
     pages: Vec<[u32; PAGE_LINES as usize]>,
     page_numbers: ByNumber<u64, u32>,
     /// The number and the index of the page of the last look-up.
@@ -32,19 +34,25 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// The index of a line by its number.
-    pub(crate) fn number(&mut self, number: u64) -> u32 {
+    /// A copy of a line by its number; [`NONE`] if no core has touched it.
+    pub(crate) fn copy(&mut self, number: u64) -> u32 {
+        *self.place(number)
+    }
+
+    /// Enters a line that no core has touched, with its first copy; returns its index.
+    pub(crate) fn enter(&mut self, number: u64, copy: u32) -> u32 {
+        *self.place(number) = copy;
+        self.lines.push(Line { number, copy, shared: NONE });
+        self.lines.len() as u32 - 1
+    }
+
+    fn place(&mut self, number: u64) -> &mut u32 {
         let page = number / PAGE_LINES;
         let index = match self.last {
             Some((last, index)) if last == page => index,
             _ => self.page(page),
         };
-        let line = &mut self.pages[index as usize][(number % PAGE_LINES) as usize];
-        if *line == NONE {
-            *line = self.lines.len() as u32;
-            self.lines.push(Line { number, copies: NONE, shared: NONE });
-        }
-        *line
+        &mut self.pages[index as usize][(number % PAGE_LINES) as usize]
     }
 
     fn page(&mut self, page: u64) -> u32 {
@@ -86,10 +94,13 @@ mod tests {
     #[test]
     fn lines_are_numbered_in_the_order_of_their_first_touch() {
         let mut directory = Directory::default();
-        let touched = [70, 0, 64, 70, 1 << 50, 0];
-        assert_eq!(touched.map(|number| directory.number(number)), [0, 1, 2, 0, 3, 1]);
+        for (copy, (number, line)) in [(70, 0), (0, 1), (64, 2), (1 << 50, 3)].into_iter().enumerate() {
+            assert_eq!(directory.copy(number), NONE);
+            assert_eq!(directory.enter(number, copy as u32), line);
+        }
+        assert_eq!([0, 64, 1 << 50, 70].map(|number| directory.copy(number)), [1, 2, 3, 0]);
         assert_eq!((directory[2].number, directory[3].number), (64, 1 << 50));
         directory.forget();
-        assert_eq!((directory.number(0), directory[0].number), (4, 70));
+        assert_eq!((directory.copy(0), directory.enter(0, 7), directory[0].number), (NONE, 4, 70));
     }
 }

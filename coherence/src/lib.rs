@@ -35,7 +35,6 @@ mod directory;
 #[cfg(test)]
 mod naive;
 mod objects;
-mod own;
 mod placement;
 mod rounds;
 #[cfg(test)]

@@ -1,8 +1,13 @@
 //! The caches against their slow twin, and programs whose numbers follow from their definition.
 
+use crate::ask::{ATOMIC, LOCK};
 use crate::caches::{Access, CoherentCaches, PrivateLevels};
 use crate::counts::Results;
 use crate::naive::{Counted, Naive};
+use crate::rounds::{Rounds, Simulates};
+use crate::tool::Simulation;
+use event::{Complex, Direction, Record, RecordKind, Shape};
+use instrument::TurnStart;
 use proptest::prelude::*;
 use simulate::Geometry;
 
@@ -54,6 +59,96 @@ proptest! {
             naive.access(core, 0x1000 + address, size_bytes, access, site);
         }
         prop_assert_eq!(counted(&caches.finish()), naive.finish());
+    }
+}
+
+/// The slow twin of the simulation: one record after the other, none in the loop of hits.
+struct Singly(Simulation);
+
+impl Simulates for Singly {
+    fn joins(&mut self, thread: u32) -> bool {
+        self.0.joins(thread)
+    }
+
+    fn round_over(&mut self) {
+        self.0.round_over();
+    }
+
+    fn simulate(
+        &mut self,
+        thread: u32,
+        records: &[Record],
+        from: usize,
+        most: usize,
+        may_lock: &mut impl FnMut(u64) -> bool,
+    ) -> usize {
+        let who = (thread as usize, self.0.core_of(thread));
+        let (mut at, mut made) = (from, 0);
+        while at < records.len() && made < most {
+            let Some(plain) = self.0.one(who, records, at, may_lock) else { break };
+            (at, made) = (at + 1, made + usize::from(plain));
+        }
+        at
+    }
+}
+
+/// What a thread does: plain references, locked and other atomic ones, and such of many bytes. Some
+/// lines are the thread's own, some are those of all threads.
+fn deed() -> impl Strategy<Value = (u8, bool, u64, u32)> {
+    (0..20u8, prop::bool::weighted(0.7), 0..500u64, prop::sample::select(vec![1u32, 4, 8, 16, 32]))
+}
+
+fn records(thread: u32, deeds: &[(u8, bool, u64, u32)]) -> Vec<Record> {
+    let mut all = Vec::new();
+    for (site, &(kind, is_own, offset, size_bytes)) in deeds.iter().enumerate() {
+        let address = if is_own { 0x10_0000 * u64::from(thread + 1) + 37 * offset } else { 0x1000 + offset };
+        let plain = |kind| Record::new(kind, size_bytes, site as u32, address).unwrap();
+        let tool = |extra, address| Record { address, what: (RecordKind::Tool as u32) << 4, extra };
+        match kind {
+            0 => all.extend([tool(LOCK, address), plain(RecordKind::Modify)]),
+            1 => all.extend([tool(ATOMIC, 1), plain(RecordKind::Modify)]),
+            2 => {
+                let direction = if offset % 2 == 0 { Direction::Store } else { Direction::Load };
+                let shape = Shape::Sized { direction, size_bytes: 200 };
+                Complex::new(shape, &[address]).encode(site as u32, &mut all);
+            }
+            3..6 => all.push(plain(RecordKind::Store)),
+            6..8 => all.push(plain(RecordKind::Modify)),
+            _ => all.push(plain(RecordKind::Load)),
+        }
+    }
+    all
+}
+
+fn simulated<S: Simulates>(mut caches: S, turns: &[(u32, bool, Vec<Record>)]) -> S {
+    let mut rounds = Rounds::default();
+    for (thread, waited, records) in turns {
+        let start = if *waited { TurnStart::Waited } else { TurnStart::GoesOn };
+        rounds.turn(*thread, start, &mut caches);
+        rounds.records(*thread, records, &mut caches);
+    }
+    rounds.end(&mut caches);
+    caches
+}
+
+proptest! {
+    #[test]
+    fn the_loop_of_hits_counts_what_single_references_count(
+        levels in levels(),
+        turns in prop::collection::vec(
+            (0..20u32, prop::bool::weighted(0.1), prop::collection::vec(deed(), 0..120)),
+            1..12,
+        ),
+        few in any::<bool>(),
+    ) {
+        let turn = |(thread, waited, deeds): &(u32, bool, Vec<_>)| {
+            let thread = if few { thread % 4 } else { *thread };
+            (thread, *waited, records(thread, deeds))
+        };
+        let turns: Vec<_> = turns.iter().map(turn).collect();
+        let fast = simulated(Simulation::new(levels, None), &turns).caches.finish();
+        let slow = simulated(Singly(Simulation::new(levels, None)), &turns).0.caches.finish();
+        prop_assert_eq!(fast, slow);
     }
 }
 

@@ -36,8 +36,8 @@ pub struct CoherenceTool {
 }
 
 /// The caches, and what feeds them.
-struct Simulation {
-    caches: CoherentCaches,
+pub(crate) struct Simulation {
+    pub(crate) caches: CoherentCaches,
     objects: Objects,
     blocks: Vec<Vec<HeapBlock>>,
     line_bytes: u64,
@@ -63,18 +63,7 @@ impl CoherenceTool {
     /// A tool with empty caches. Threads share `cores` cores; without a number each living thread
     /// has a core of its own.
     pub fn new(levels: PrivateLevels, cores: Option<NonZeroUsize>) -> CoherenceTool {
-        let simulation = Simulation {
-            caches: CoherentCaches::new(levels),
-            objects: Objects::default(),
-            blocks: Vec::new(),
-            line_bytes: levels.first.line_bytes.into(),
-            threads: Vec::new(),
-            placement: Placement::new(cores),
-            layout: StateLayout::default(),
-            first_site: 0,
-            damaged: 0,
-        };
-        let (simulation, rounds) = (Some(simulation), Rounds::default());
+        let (simulation, rounds) = (Some(Simulation::new(levels, cores)), Rounds::default());
         CoherenceTool { simulation, rounds, is_started: false, profile: None }
     }
 
@@ -144,6 +133,20 @@ impl Tool for CoherenceTool {
 }
 
 impl Simulation {
+    pub(crate) fn new(levels: PrivateLevels, cores: Option<NonZeroUsize>) -> Simulation {
+        Simulation {
+            caches: CoherentCaches::new(levels),
+            objects: Objects::default(),
+            blocks: Vec::new(),
+            line_bytes: levels.first.line_bytes.into(),
+            threads: Vec::new(),
+            placement: Placement::new(cores),
+            layout: StateLayout::default(),
+            first_site: 0,
+            damaged: 0,
+        }
+    }
+
     /// The program executes another one, which has other memory.
     fn executes(&mut self) {
         self.caches.forget();
@@ -162,7 +165,7 @@ impl Simulation {
 
     /// The core of a thread, which has a state from here on.
     #[inline(always)]
-    fn core_of(&mut self, thread: u32) -> usize {
+    pub(crate) fn core_of(&mut self, thread: u32) -> usize {
         if self.threads.len() <= thread as usize {
             self.threads.resize_with(thread as usize + 1, Thread::default);
         }
@@ -184,6 +187,27 @@ impl Simulation {
             let address = self.caches.address(shared);
             self.blocks.push(self.objects.between(address, address + self.line_bytes).collect());
         }
+    }
+
+    /// Takes a record; returns whether it was a plain reference, or `None` if the thread has to
+    /// wait before it.
+    #[inline]
+    pub(crate) fn one(
+        &mut self,
+        (thread, core): (usize, usize),
+        records: &[Record],
+        at: usize,
+        may_lock: &mut impl FnMut(u64) -> bool,
+    ) -> Option<bool> {
+        let record = &records[at];
+        let Some(plain) = plain(record) else {
+            return self.other((thread, core), records, at, may_lock).then_some(false);
+        };
+        let is_atomic = self.threads[thread].is_atomic && plain.access == Access::Modify;
+        self.threads[thread].is_atomic &= !is_atomic;
+        let access = if is_atomic { Access::Atomic } else { plain.access };
+        self.access(core, record.address, plain.size_bytes, access, record.what >> 8);
+        Some(true)
     }
 
     /// Takes a record that is no plain reference; returns whether the thread goes on behind it.
@@ -263,8 +287,7 @@ impl Simulates for Simulation {
         let (core, thread) = (self.core_of(number), number as usize);
         let (mut at, mut left) = (from, most);
         while at < records.len() && left > 0 {
-            let is_atomic = self.threads[thread].is_atomic;
-            if !is_atomic {
+            if !self.threads[thread].is_atomic {
                 let most = (records.len() - at).min(left);
                 let made = self.caches.hits(core, &records[at..at + most]);
                 (at, left) = (at + made, left - made);
@@ -272,15 +295,9 @@ impl Simulates for Simulation {
                     continue;
                 }
             }
-            let record = &records[at];
-            if let Some(plain) = plain(record) {
-                let is_atomic = is_atomic && plain.access == Access::Modify;
-                self.threads[thread].is_atomic &= !is_atomic;
-                let access = if is_atomic { Access::Atomic } else { plain.access };
-                self.access(core, record.address, plain.size_bytes, access, record.what >> 8);
-                left -= 1;
-            } else if !self.other((thread, core), records, at, may_lock) {
-                break;
+            match self.one((thread, core), records, at, may_lock) {
+                Some(plain) => left -= usize::from(plain),
+                None => break,
             }
             at += 1;
         }

@@ -5,6 +5,7 @@
 //! counts in registers. Whatever it does not know it leaves to [`CoherentCaches::access`].
 
 use super::{Access, CoherentCaches, Core};
+use crate::ways::RECENT;
 use event::{Record, RecordKind, SIZES};
 
 /// What a plain record does.
@@ -13,27 +14,40 @@ pub(crate) struct Plain {
     /// Bytes that it touches; more than a line has for a record of another kind.
     pub(crate) size_bytes: u32,
     pub(crate) access: Access,
-    /// A bit for each byte.
-    bytes: u64,
+    /// A bit for each byte that it reads, and that it writes.
+    read: u64,
+    written: u64,
+    /// 1 for a load, and 1 << 32 for a store.
+    counts: u64,
+    /// What the line must not lack.
+    needs: u8,
 }
+
+impl Plain {
+    const fn new(size_bytes: u32, access: Access) -> Plain {
+        // Longer ones touch more than a line, and are not for the loop below.
+        let bytes = if size_bytes < u64::BITS { (1 << size_bytes) - 1 } else { u64::MAX };
+        let (reads, writes) = (access.reads() as u64, access.writes() as u64);
+        let (read, written, counts) = (reads * bytes, writes * bytes, reads | writes << 32);
+        Plain { size_bytes, access, read, written, counts, needs: access.needs() }
+    }
+}
+
+/// The binary logarithm of the bytes that a line of nearly all machines has.
+const USUAL_SHIFT: u32 = 6;
 
 /// The size of what is no plain record.
 const NOT_PLAIN: u32 = 1 << 16;
 
-/// Bytes of lines of which each has a bit.
-const BITS: u32 = u64::BITS;
-
 /// What records do by the low byte of their `what`.
 const PLAIN: [Plain; 256] = {
-    let mut all = [Plain { size_bytes: NOT_PLAIN, access: Access::Load, bytes: 0 }; 256];
+    let mut all = [Plain::new(NOT_PLAIN, Access::Load); 256];
     let mut size = 0;
     while size < SIZES.len() {
         let size_bytes = if SIZES[size] == 0 { NOT_PLAIN } else { SIZES[size] };
-        // Longer ones touch more than a line, and are not for this loop.
-        let bytes = if size_bytes < BITS { (1 << size_bytes) - 1 } else { u64::MAX };
-        all[(RecordKind::Load as usize) << 4 | size] = Plain { size_bytes, access: Access::Load, bytes };
-        all[(RecordKind::Store as usize) << 4 | size] = Plain { size_bytes, access: Access::Store, bytes };
-        all[(RecordKind::Modify as usize) << 4 | size] = Plain { size_bytes, access: Access::Modify, bytes };
+        all[(RecordKind::Load as usize) << 4 | size] = Plain::new(size_bytes, Access::Load);
+        all[(RecordKind::Store as usize) << 4 | size] = Plain::new(size_bytes, Access::Store);
+        all[(RecordKind::Modify as usize) << 4 | size] = Plain::new(size_bytes, Access::Modify);
         size += 1;
     }
     all
@@ -49,34 +63,41 @@ impl CoherentCaches {
     /// Makes references of a core as long as they are plain hits; returns how many.
     #[inline]
     pub(crate) fn hits(&mut self, core: usize, records: &[Record]) -> usize {
-        let line_bytes = 1u64 << self.line_shift;
-        if line_bytes > BITS.into() {
-            return 0;
+        // Nearly all lines have 64 bytes, and constants save registers. Others go the long way.
+        match self.line_shift {
+            USUAL_SHIFT => self.hits_of::<USUAL_SHIFT>(core, records),
+            _ => 0,
         }
+    }
+
+    /// A function of its own, so that the loop has all registers.
+    #[inline(never)]
+    fn hits_of<const SHIFT: u32>(&mut self, core: usize, records: &[Record]) -> usize {
         let Some(Core { first, time, counts, .. }) = self.cores.get_mut(core) else { return 0 };
-        let (mut now, mut loads, mut stores) = (*time, 0, 0);
-        let mut made = 0;
+        let ((recent, times), copies) = (first.recent(), &mut self.copies[..]);
+        let line_bytes = 1u64 << SHIFT;
+        let (mut now, mut counted) = (*time, 0);
         for record in records {
             let plain = &PLAIN[usize::from(record.what as u8)];
-            let at = record.address & (line_bytes - 1);
-            if at + u64::from(plain.size_bytes) > line_bytes {
+            let (line, at) = (record.address >> SHIFT, record.address & (line_bytes - 1));
+            let held = &recent[line as usize % RECENT];
+            let Some(copy) = copies.get_mut(held.copy as usize) else { break };
+            let (read, written) = (plain.read << at, plain.written << at);
+            // All tests in one word, because hardly any fails.
+            let crosses = line_bytes.wrapping_sub(at + u64::from(plain.size_bytes)) >> 63;
+            let unlike = held.line ^ line;
+            if unlike | crosses | copy.changes(read | written, plain.needs) != 0 {
                 break;
             }
-            let bytes = plain.bytes << at;
-            let Some(slot) = first.recent(record.address >> self.line_shift) else { break };
-            let (read, written) = plain.access.divide(bytes);
-            if !slot.held.is_calm(read, written) {
-                break;
-            }
+            let Some(used) = times.get_mut(held.way as usize) else { break };
             now += 1;
-            slot.held.touch(read, written, now);
-            loads += u64::from(plain.access.reads());
-            stores += u64::from(plain.access.writes());
-            made += 1;
+            *used = now;
+            copy.touch(read, written, now);
+            counted += plain.counts;
         }
-        *time = now;
-        counts.loads += loads;
-        counts.stores += stores;
-        made
+        let made = now - std::mem::replace(time, now);
+        counts.loads += counted & u64::from(u32::MAX);
+        counts.stores += counted >> 32;
+        made as usize
     }
 }

@@ -27,8 +27,8 @@
 //! **How.** A core's way of a line has the number of its *copy*: the state, the bytes that others
 //! have written since (*stale*), and the bytes that the core has written while the line was its
 //! own. The latter become stale for others when the core loses the line, because nobody can read
-//! them before. While a line is in the first level, the slot there has what hits change of the
-//! copy, so that a hit touches one slot, and only misses and upgrades look at other cores.
+//! them before. A hit changes nothing but the core's copy, one line of the host's memory, and only
+//! misses and upgrades look at other cores.
 //!
 //! **Leaves out** instructions, prefetchers, and lines that the shared level or its directory drops
 //! for want of room. **Cost:** 64 bytes of memory for each line and core that touches it.
@@ -37,10 +37,9 @@ mod hits;
 mod results;
 
 use crate::associative::Associative;
-use crate::copies::{CoreCopy, Held, State, IN_FIRST, IN_SECOND, NONE, TAKEN};
+use crate::copies::{CoreCopy, State, NEEDS_TO_READ, NEEDS_TO_WRITE, NONE};
 use crate::counts::{Counts, LineCounts, Pair, SiteCounts};
 use crate::directory::Directory;
-use crate::own::Own;
 use crate::ways::{FirstLevel, SecondLevel};
 pub(crate) use hits::plain;
 use simulate::Geometry;
@@ -74,13 +73,23 @@ const WRITES: u8 = 2;
 
 impl Access {
     #[inline(always)]
-    pub(crate) fn reads(self) -> bool {
+    pub(crate) const fn reads(self) -> bool {
         self as u8 & READS != 0
     }
 
     #[inline(always)]
-    pub(crate) fn writes(self) -> bool {
+    pub(crate) const fn writes(self) -> bool {
         self as u8 & WRITES != 0
+    }
+
+    /// What a line must not lack for it to be without consequences.
+    #[inline(always)]
+    const fn needs(self) -> u8 {
+        if self.writes() {
+            NEEDS_TO_WRITE
+        } else {
+            NEEDS_TO_READ
+        }
     }
 
     /// Of the bytes that it touches those that it reads, and those that it writes. Loads and stores
@@ -212,10 +221,11 @@ impl CoherentCaches {
     }
 
     fn empty_core(&self) -> Core {
+        let first = self.levels.first;
         Core {
-            first: FirstLevel::new(self.levels.first),
+            first: FirstLevel::new(first),
             second: self.levels.second.map(SecondLevel::new),
-            twin: Associative::new(self.levels.first.sets as usize * self.levels.first.ways as usize),
+            twin: Associative::new(first.sets as usize * first.ways as usize),
             time: 0,
             counts: Counts::default(),
         }
@@ -237,19 +247,17 @@ impl CoherentCaches {
         own.counts.loads += u64::from(access.reads());
         own.counts.stores += u64::from(access.writes());
         own.time += 1;
-        let (slot, transfers) = match own.first.find(line) {
-            Some(slot) => (slot, false),
+        let (copy, transfers) = match own.first.find(line, own.time) {
+            Some(copy) => (copy, false),
             None => self.miss(&touch),
         };
-        let own = &mut self.cores[core];
-        let time = own.time;
-        let held = &mut own.first.slot(slot).held;
+        let own = &mut self.copies[copy as usize];
         let (read, written) = access.divide(bytes);
-        let is_calm = held.is_calm(read, written);
-        held.touch(read, written, time);
-        match is_calm {
-            true => transfers,
-            false => self.unusual(slot, &touch) | transfers,
+        let changes = own.changes(bytes, access.needs());
+        own.touch(read, written, self.cores[core].time);
+        match changes {
+            0 => transfers,
+            _ => self.unusual(copy, &touch) | transfers,
         }
     }
 
@@ -257,16 +265,13 @@ impl CoherentCaches {
     /// core's leave.
     #[cold]
     #[inline(never)]
-    fn unusual(&mut self, slot: usize, touch: &Touch) -> bool {
+    fn unusual(&mut self, copy: u32, touch: &Touch) -> bool {
         let Touch { core, bytes, access, site, .. } = *touch;
-        let Core { first, twin, .. } = &mut self.cores[core];
-        let slots = first.slots();
-        let copy = slots[slot].copy;
-        let held = &mut slots[slot].held;
-        let (state, is_stale) = (held.state, held.stale & bytes != 0);
-        held.stale = if is_stale { 0 } else { held.stale };
-        if !held.twin.in_level {
-            twin.enter(&mut Own { copies: &mut self.copies, slots }, copy);
+        let own = &mut self.copies[copy as usize];
+        let (state, is_stale) = (own.state(), own.stale & bytes != 0);
+        own.stale = if is_stale { 0 } else { own.stale };
+        if !own.twin.in_level() {
+            self.cores[core].twin.enter(&mut self.copies, copy);
         }
         if is_stale {
             self.essential(core, copy);
@@ -284,77 +289,78 @@ impl CoherentCaches {
                 counts.upgrades += 1;
             }
         }
-        self.cores[core].first.slot(slot).held.state = State::Modified;
+        self.copies[copy as usize].set_state(State::Modified);
         taken > 0
     }
 
-    /// The first level lacks the line: finds out why, and fetches it. Returns its slot, and whether
-    /// another core held it.
+    /// The first level lacks the line: finds out why, and fetches it. Returns the core's copy, and
+    /// whether another core held the line.
     #[cold]
     #[inline(never)]
-    fn miss(&mut self, touch: &Touch) -> (usize, bool) {
-        let Touch { core, line, access, site, .. } = *touch;
+    fn miss(&mut self, touch: &Touch) -> (u32, bool) {
+        let Touch { core, line, site, .. } = *touch;
         // A line that the second level has needs no look-up among all lines.
         let near = self.cores[core].second.as_mut().and_then(|second| second.find(line));
         let (copy, is_new) = near.map_or_else(|| self.copy_of(core, line), |copy| (copy, false));
-        let mut held = self.copies[copy as usize].held;
+        let own = &mut self.copies[copy as usize];
+        let (in_twin, was_taken) = (own.twin.in_level(), std::mem::take(&mut own.is_taken));
         let counts = &mut self.cores[core].counts;
         if is_new {
             counts.cold += 1;
             self.site(site).cold += 1;
-        } else if held.place & TAKEN != 0 {
+        } else if was_taken {
             self.shares(copy, touch);
-        } else if held.twin.in_level {
+        } else if in_twin {
             counts.conflict += 1;
             self.site(site).conflict += 1;
         } else {
             counts.capacity += 1;
             self.site(site).capacity += 1;
         }
-        let mut transfers = false;
-        if held.state == State::Invalid {
-            self.cores[core].counts.private_misses += 1;
-            transfers = self.fetch(copy, touch);
-            held.state = match access {
-                Access::Load if transfers => State::Shared,
-                Access::Load => State::Exclusive,
-                _ => State::Modified,
-            };
-            // What was written before a cold miss has come with the line.
-            held.stale = if is_new { 0 } else { self.copies[copy as usize].held.stale };
-        }
-        held.place &= !TAKEN;
-        (self.enter(copy, line, held), transfers)
+        let transfers = near.is_none() && self.fetches(copy, is_new, touch);
+        self.enter(copy, line, near.is_some());
+        (copy, transfers)
+    }
+
+    /// Fetches a line that no private level of the core has; returns whether another core held it.
+    fn fetches(&mut self, copy: u32, is_new: bool, touch: &Touch) -> bool {
+        self.cores[touch.core].counts.private_misses += 1;
+        let transfers = self.fetch(copy, touch);
+        let own = &mut self.copies[copy as usize];
+        own.set_state(match touch.access {
+            Access::Load if transfers => State::Shared,
+            Access::Load => State::Exclusive,
+            _ => State::Modified,
+        });
+        // What was written before a cold miss has come with the line.
+        own.stale = if is_new { 0 } else { own.stale };
+        transfers
     }
 
     /// The core's copy of a line, and whether it is new.
     fn copy_of(&mut self, core: usize, number: u64) -> (u32, bool) {
-        let line = self.lines.number(number);
-        let mut at = self.lines[line].copies;
-        while at != NONE && usize::from(self.copies[at as usize].held.core) != core {
-            at = self.copies[at as usize].next;
-        }
-        if at != NONE {
-            return (at, false);
-        }
+        let first = self.lines.copy(number);
         let copy = self.copies.len() as u32;
-        self.copies.push(CoreCopy {
-            held: Held { core: core as u16, ..Held::LOST },
-            line,
-            next: std::mem::replace(&mut self.lines[line].copies, copy),
-            pending: NONE,
-            slot_or_taker: NONE,
-        });
+        if first == NONE {
+            let line = self.lines.enter(number, copy);
+            self.copies.push(CoreCopy::new(core, line, copy));
+            return (copy, true);
+        }
+        let of_core = |copy: u32| usize::from(self.copies[copy as usize].core) == core;
+        let known = if of_core(first) { Some(first) } else { self.others(first).find(|&copy| of_core(copy)) };
+        if let Some(known) = known {
+            return (known, false);
+        }
+        let CoreCopy { line, next, .. } = self.copies[first as usize];
+        self.copies[first as usize].next = copy;
+        self.copies.push(CoreCopy::new(core, line, next));
         (copy, true)
     }
 
-    /// What hits change of a copy.
-    fn held(&mut self, copy: u32) -> &mut Held {
-        let own = &mut self.copies[copy as usize];
-        match own.held.place & IN_FIRST {
-            0 => &mut own.held,
-            _ => &mut self.cores[usize::from(own.held.core)].first.slot(own.slot_or_taker as usize).held,
-        }
+    /// The other copies of a copy's line.
+    fn others(&self, copy: u32) -> impl Iterator<Item = u32> + '_ {
+        let next = move |other: &u32| Some(self.copies[*other as usize].next).filter(|&next| next != copy);
+        std::iter::successors(next(&copy), next)
     }
 
     /// Asks the directory for a line that no private level of the core has; returns whether another
@@ -363,9 +369,9 @@ impl CoherentCaches {
         let Touch { core, access, site, at, .. } = *touch;
         let line = self.copies[copy as usize].line;
         let mut holds = false;
-        let mut other = self.lines[line].copies;
-        while other != NONE {
-            let state = if other == copy { State::Invalid } else { self.held(other).state };
+        let mut other = self.copies[copy as usize].next;
+        while other != copy {
+            let state = self.copies[other as usize].state();
             if state != State::Invalid {
                 holds = true;
                 if state == State::Modified {
@@ -375,7 +381,7 @@ impl CoherentCaches {
                     self.publish(other);
                 }
                 if access == Access::Load {
-                    self.held(other).state = State::Shared;
+                    self.copies[other as usize].set_state(State::Shared);
                 }
             }
             other = self.copies[other as usize].next;
@@ -388,13 +394,10 @@ impl CoherentCaches {
 
     /// Makes the bytes that a core has written stale for all others.
     fn publish(&mut self, copy: u32) {
-        let line = self.copies[copy as usize].line;
-        let fresh = std::mem::take(&mut self.held(copy).fresh);
-        let mut other = self.lines[line].copies;
-        while other != NONE {
-            if other != copy {
-                self.held(other).stale |= fresh;
-            }
+        let own = &mut self.copies[copy as usize];
+        let (fresh, mut other) = (own.publish(), own.next);
+        while other != copy {
+            self.copies[other as usize].stale |= fresh;
             other = self.copies[other as usize].next;
         }
     }
@@ -404,21 +407,20 @@ impl CoherentCaches {
         let line = self.copies[copy as usize].line;
         let number = self.lines[line].number;
         let mut taken = 0;
-        let mut other = self.lines[line].copies;
-        while other != NONE {
-            if other != copy && self.held(other).state != State::Invalid {
+        let mut other = self.copies[copy as usize].next;
+        while other != copy {
+            if self.copies[other as usize].state() != State::Invalid {
                 taken += 1;
                 self.publish(other);
                 self.is_false(other);
                 let lost = &mut self.copies[other as usize];
-                let core = &mut self.cores[usize::from(lost.held.core)];
-                if lost.held.place & IN_FIRST != 0 {
-                    lost.held = core.first.empty(lost.slot_or_taker as usize).held;
-                }
-                core.twin.take(&mut lost.held.twin);
+                let core = &mut self.cores[usize::from(lost.core)];
+                core.twin.take(&mut lost.twin);
+                core.first.remove(number);
                 core.second.iter_mut().for_each(|second| second.remove(number));
-                (lost.held.state, lost.held.place) = (State::Invalid, TAKEN);
-                (lost.slot_or_taker, lost.held.taker_at) = (taker.site, taker.at);
+                lost.set_state(State::Invalid);
+                lost.is_taken = true;
+                (lost.taker, lost.taker_at) = (taker.site, taker.at);
             }
             other = self.copies[other as usize].next;
         }
@@ -430,40 +432,29 @@ impl CoherentCaches {
         taken
     }
 
-    /// Puts a copy into the levels that lack it; returns its slot in the first one.
-    fn enter(&mut self, copy: u32, line: u64, mut held: Held) -> usize {
-        let core = usize::from(held.core);
-        let own = &mut self.cores[core];
+    /// Puts a copy of a line into the levels that lack it.
+    fn enter(&mut self, copy: u32, line: u64, is_in_second: bool) {
+        let core = usize::from(self.copies[copy as usize].core);
+        let Core { first, second, time, .. } = &mut self.cores[core];
+        let left = first.insert(line, copy, *time, second.is_some());
+        if let Some((left, _)) = left.filter(|&(_, stays)| !stays) {
+            self.lost(left);
+        }
         // The second level sees the misses of the first one; if it has the line, it was found.
-        let is_in_second = held.place & IN_SECOND != 0 || own.second.is_none();
-        held.place |= if own.second.is_some() { IN_FIRST | IN_SECOND } else { IN_FIRST };
-        let slot = own.first.oldest(line);
-        let left = own.first.fill(slot, line, copy, held);
-        let entering = &mut self.copies[copy as usize];
-        entering.held.place |= IN_FIRST;
-        entering.slot_or_taker = slot as u32;
-        if left.copy != NONE {
-            self.copies[left.copy as usize].held = left.held;
-            self.leaves(left.copy, IN_FIRST);
-        }
         if is_in_second {
-            return slot;
-        }
-        let left = self.cores[core].second.as_mut().and_then(|second| second.insert(line, copy));
-        if let Some(left) = left {
-            self.leaves(left, IN_SECOND);
-        }
-        slot
-    }
-
-    /// A copy has left a level; without a level it is lost for want of room.
-    fn leaves(&mut self, copy: u32, level: u8) {
-        let left = if level == IN_FIRST { &mut self.copies[copy as usize].held } else { self.held(copy) };
-        left.place &= !level;
-        if left.place & (IN_FIRST | IN_SECOND) != 0 {
             return;
         }
-        let was = std::mem::replace(&mut left.state, State::Invalid);
+        let Core { first, second, .. } = &mut self.cores[core];
+        let left = second.as_mut().and_then(|second| second.insert(line, copy));
+        if let Some((_, left)) = left.filter(|&(line, _)| !first.has_left_second(line)) {
+            self.lost(left);
+        }
+    }
+
+    /// No level has a copy any more, for want of room.
+    fn lost(&mut self, copy: u32) {
+        let left = &mut self.copies[copy as usize];
+        let was = left.set_state(State::Invalid);
         let core = usize::from(left.core);
         if was == State::Modified {
             self.cores[core].counts.write_backs += 1;
@@ -474,7 +465,7 @@ impl CoherentCaches {
 
     /// Notes a miss of a line that another core's write has taken.
     fn shares(&mut self, copy: u32, touch: &Touch) {
-        let CoreCopy { held, line, slot_or_taker: taker, .. } = self.copies[copy as usize];
+        let CoreCopy { line, taker, taker_at, .. } = self.copies[copy as usize];
         let shared = self.shared_line(line) as u32;
         let pairs = &mut self.pairs;
         let pair = *self.pair_numbers.entry((shared, touch.site, taker)).or_insert_with(|| {
@@ -483,7 +474,7 @@ impl CoherentCaches {
                 missed: touch.site,
                 took: taker,
                 missed_at: touch.at,
-                took_at: held.taker_at,
+                took_at: taker_at,
                 true_sharing: 0,
                 false_sharing: 0,
             });
@@ -509,7 +500,7 @@ impl CoherentCaches {
         if let Some(pair) = self.pairs.get_mut(pending as usize) {
             pair.false_sharing += 1;
             self.shared[pair.line as usize].false_sharing += 1;
-            self.cores[usize::from(copy.held.core)].counts.false_sharing += 1;
+            self.cores[usize::from(copy.core)].counts.false_sharing += 1;
         }
     }
 

@@ -1,7 +1,6 @@
 //! What the caches have counted, while they run and at their end.
 
 use super::{CoherentCaches, Core};
-use crate::copies::{CoreCopy, NONE};
 use crate::counts::{Pair, Results, SharedLine, Touched};
 
 impl CoherentCaches {
@@ -26,7 +25,6 @@ impl CoherentCaches {
     pub fn forget(&mut self) {
         (0..self.copies.len() as u32).for_each(|copy| self.is_false(copy));
         self.lines.forget();
-        self.settle();
         for core in 0..self.cores.len() {
             let counts = self.cores[core].counts;
             self.cores[core] = Core { counts, ..self.empty_core() };
@@ -36,7 +34,6 @@ impl CoherentCaches {
     /// Decides all misses that are open, and returns the results.
     pub fn finish(mut self) -> Results {
         (0..self.copies.len() as u32).for_each(|copy| self.is_false(copy));
-        self.settle();
         let mut results = Results {
             line_bytes: self.levels.first.line_bytes,
             cores: self.cores.iter().map(|core| core.counts).collect(),
@@ -52,24 +49,14 @@ impl CoherentCaches {
         results
     }
 
-    /// Copies get back what slots have of them.
-    fn settle(&mut self) {
-        for slot in self.cores.iter_mut().flat_map(|core| core.first.slots()) {
-            if let Some(copy) = self.copies.get_mut(slot.copy as usize) {
-                copy.held = slot.held;
-            }
-        }
-    }
-
     /// The cores that have touched a line.
     fn touched(&self, line: u32) -> Vec<Touched> {
-        let mut all = Vec::new();
-        let mut at = self.lines[line].copies;
-        while at != NONE {
-            let CoreCopy { held, next, .. } = self.copies[at as usize];
-            all.push(Touched { core: held.core.into(), read: held.read, written: held.written });
-            at = next;
-        }
+        let first = self.lines[line].copy;
+        let touched = std::iter::once(first).chain(self.others(first)).map(|copy| {
+            let copy = &self.copies[copy as usize];
+            Touched { core: copy.core.into(), read: copy.read, written: copy.written | copy.fresh }
+        });
+        let mut all: Vec<Touched> = touched.collect();
         all.sort_unstable_by_key(|touched| touched.core);
         all
     }
