@@ -56,13 +56,13 @@ impl Function {
     /// processor, such as `__memmove_avx_unaligned`. Those that check the room (`_chk`) end in the
     /// ones that copy, and those that choose (`_ifunc`) copy nothing.
     pub fn copying(symbol: &str) -> Option<Function> {
-        let own = symbol.strip_prefix("__");
-        let copies = ["memcpy", "memmove", "mempcpy", "bcopy"].iter().any(|name| {
-            let variant = own.and_then(|own| own.strip_prefix(name));
-            symbol == *name
-                || variant.is_some_and(|rest| !rest.starts_with("_chk") && !rest.ends_with("ifunc"))
-        });
-        copies.then_some(Function::Copy)
+        let (name, variant) = match symbol.strip_prefix("__") {
+            Some(own) => own.split_at(own.find('_').unwrap_or(own.len())),
+            None => (symbol, ""),
+        };
+        let copies = matches!(name, "memcpy" | "memmove" | "mempcpy" | "bcopy");
+        let passes = variant.starts_with("_chk") || variant.ends_with("ifunc");
+        (copies && !passes).then_some(Function::Copy)
     }
 
     /// The allocating function with this symbol.

@@ -404,3 +404,28 @@ fn the_table_of_caches_has_valgrinds_columns() {
     let former = log(&[&["--version-number=3.19.0"], &cachegrind[..]].concat());
     assert!(line(&former, "D   refs:      ").contains(" rd   + "), "{former:?}");
 }
+
+#[test]
+fn a_process_that_borrows_memory_is_no_thread() {
+    const SOURCE: &str = "#include <spawn.h>
+        #include <sys/wait.h>
+        int main(void) { pid_t child; char *words[] = { \"true\", 0 }, *none[] = { 0 }; int status = 1;
+            if (posix_spawn(&child, \"/bin/true\", 0, 0, words, none)) return 1;
+            waitpid(child, &status, 0); return status; }";
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "spawns", &["-O1"], SOURCE) else { return };
+    let options = ["--tool=callgrind", "--separate-threads=yes", "--callgrind-out-file=out.%p"];
+    for (children, files) in [("--trace-children=yes", 2), ("--trace-children=no", 1)] {
+        let run = bench.join(children);
+        std::fs::create_dir(&run).unwrap();
+        let words = [&options[..], &[children]].concat();
+        lightfoot().within(&run).arg("valgrind").args(&words).arg(&program).run().ends_with(0);
+        let names: Vec<String> = std::fs::read_dir(&run)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        let of_threads = names.iter().filter(|name| name.ends_with("-01")).count();
+        // Each process has a file of its only thread, and an empty one.
+        assert_eq!((of_threads, names.len()), (files, 2 * files), "{children}: {names:?}");
+    }
+}

@@ -76,3 +76,31 @@ impl CallFrames {
         (caller[RETURN_ADDRESS] != 0 && frame > registers[RSP]).then_some(caller)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, Listing};
+
+    #[test]
+    fn a_function_that_has_just_been_called_returns_to_the_word_below() {
+        let path = std::env::current_exe().unwrap();
+        let frames = CallFrames::read(&path).expect("executables have unwind tables");
+        let listing = Listing::of_symbols(&path).unwrap();
+        let registers: FrameRegisters = std::array::from_fn(|number| 0x7000 + 0x10 * number as u64);
+        let stack = registers[RSP];
+        let functions = listing.names.iter().filter(|named| named.kind == Kind::Function);
+        let mut seen = 0;
+        for named in functions.filter(|named| named.name.starts_with("_ZN") || named.name.starts_with("_R")) {
+            let read = |address| (address == stack).then_some(0x1234);
+            let Some(caller) = frames.caller(named.address, &registers, read) else { continue };
+            let mut expected = registers;
+            (expected[RSP], expected[RETURN_ADDRESS]) = (stack + 8, 0x1234);
+            assert_eq!(caller, expected, "{}", named.name);
+            assert_eq!(frames.caller(named.address, &registers, |_| None), None, "unreadable memory");
+            seen += 1;
+        }
+        assert!(seen > 100, "{seen}");
+        assert_eq!(frames.caller(u64::MAX - 8, &registers, Some), None, "no function lies there");
+    }
+}

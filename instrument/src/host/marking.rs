@@ -121,6 +121,7 @@ impl Host<'_> {
     /// Answers a request that ends `block`: `rax` points to its words, and `rdx` gets the answer.
     /// Words that cannot be read ask for nothing. Returns the place of the function that it asks to
     /// call, if it does; that returns to `behind`.
+    #[inline(never)]
     fn requested(&mut self, tid: i32, block: u32, registers: Registers, behind: u64) -> Option<u64> {
         let mut bytes = [0u8; 48];
         if memory::read_target(tid, registers.rax, &mut bytes) != bytes.len() {
@@ -148,6 +149,8 @@ impl Host<'_> {
 
     /// Makes the call that a request asks for, which returns to `behind`. Returns the place of the
     /// function.
+    #[cold]
+    #[inline(never)]
     fn calls_for_request(
         &mut self,
         tid: i32,
@@ -177,14 +180,21 @@ impl Host<'_> {
         let Some(index) = asked.iter().rposition(is_over) else { return false };
         // Calls inside of this one were left otherwise.
         asked.truncate(index + 1);
-        let Some(AskedCall { registers, extended, .. }) = asked.pop() else { return false };
+        let Some(call) = asked.pop() else { return false };
+        self.puts_back(tid, &call, now);
+        true
+    }
+
+    /// Puts the registers of a request back whose call has returned, with its value as the answer.
+    #[cold]
+    #[inline(never)]
+    fn puts_back(&mut self, tid: i32, call: &AskedCall, now: &Registers) {
         let (rip, orig_rax) = (now.rip, now.orig_rax);
         let (fs_base, gs_base) = (now.fs_base, now.gs_base);
-        let before = Registers { rdx: now.rax, rip, orig_rax, fs_base, gs_base, ..registers };
+        let before = Registers { rdx: now.rax, rip, orig_rax, fs_base, gs_base, ..call.registers };
         ptrace::set_registers(tid, &before);
-        ptrace::set_register_set(tid, EXTENDED, &extended);
+        ptrace::set_register_set(tid, EXTENDED, &call.extended);
         self.ask_marker(tid, &Mark::Returned);
-        true
     }
 
     /// Makes the call that a wrapper asks for: of the function in `rax`, which returns to `behind`.

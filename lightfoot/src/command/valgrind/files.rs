@@ -228,7 +228,7 @@ impl Dump {
     pub(super) fn lines(&self, pid: i32) -> Vec<String> {
         let mut lines = vec![format!("--{pid}-- Start dumping at BB {} ({})...", self.blocks, self.reason)];
         lines.extend(self.files.iter().map(|file| {
-            let file = std::path::absolute(file).unwrap_or_else(|_| file.into());
+            let file = std::env::current_dir().unwrap_or_default().join(file);
             format!("--{pid}-- Dump to {}", file.display())
         }));
         lines.push(format!("--{pid}-- Dumping done."));

@@ -118,8 +118,8 @@ fn named(name: &str) -> String {
 fn table(events: &[Event], counted: &Events, form: &Form) -> Vec<String> {
     let of = |event| counted.get(event);
     let instructions = of(Event::Ir);
-    let [instruction_name, data_name] = form.names.map(|name| named(&format!("{name}refs:")));
-    let mut lines = vec![format!("{instruction_name}{}", grouped(instructions))];
+    let [instruction_name, data_name] = form.names.map(|name| format!("{name}refs:"));
+    let mut lines = vec![named(&instruction_name) + &grouped(instructions)];
     if !events.contains(&Event::I1mr) {
         return lines;
     }
@@ -128,16 +128,17 @@ fn table(events: &[Event], counted: &Events, form: &Form) -> Vec<String> {
     // Cachegrind sets its rates, which have no units, below its numbers.
     let gap = if form.tool == Tool::Cachegrind { "  " } else { "" };
     let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
-    let one = |name: &str, value: u64| format!("{}{:>wide$}", named(name), grouped(value));
-    let rate = |name: &str, value: u64| format!("{}{:>wide$.2}%", named(name), percent(value, instructions));
-    let both = |read: u64, written: u64| {
-        let (all, read, written) = (grouped(read + written), grouped(read), grouped(written));
-        format!("{all:>wide$}  ({read:>read_wide$} rd {gap}+ {written:>write_wide$} wr)")
-    };
-    let rates = |name: &str, [part, read, written]: [f64; 3]| {
+    let row = |name: &str, [all, read, written]: [String; 3], [unit, first, second]: [&str; 3]| {
         let name = named(name);
-        format!("{name}{part:>wide$.1}% ({read:>read_wide$.1}%   {gap}+ {written:>write_wide$.1}%  )")
+        format!("{name}{all:>wide$}{unit} ({read:>read_wide$}{first}{gap}+ {written:>write_wide$}{second})")
     };
+    let both = |name: &str, (read, written): (u64, u64)| {
+        row(name, [read + written, read, written].map(grouped), [" ", " rd ", " wr"])
+    };
+    let rates =
+        |name: &str, parts: [f64; 3]| row(name, parts.map(|part| format!("{part:.1}")), ["%", "%   ", "%  "]);
+    let one = |name: &str, value: String| format!("{}{value:>wide$}", named(name));
+    let rate = |value: u64| format!("{:.2}", percent(value, instructions));
     let (fetches, last_fetches) = (of(Event::I1mr), of(Event::ILmr));
     let (first, last) = ((of(Event::D1mr), of(Event::D1mw)), (of(Event::DLmr), of(Event::DLmw)));
     let of_data = |(read, written): (u64, u64)| {
@@ -149,19 +150,19 @@ fn table(events: &[Event], counted: &Events, form: &Form) -> Vec<String> {
         percent(last.1, writes),
     ];
     lines.extend([
-        one("I1  misses:", fetches),
-        one("LLi misses:", last_fetches),
-        rate("I1  miss rate:", fetches),
-        rate("LLi miss rate:", last_fetches),
+        one("I1  misses:", grouped(fetches)),
+        one("LLi misses:", grouped(last_fetches)),
+        one("I1  miss rate:", rate(fetches)) + "%",
+        one("LLi miss rate:", rate(last_fetches)) + "%",
         String::new(),
-        format!("{data_name}{}", both(reads, writes)),
-        named("D1  misses:") + &both(first.0, first.1),
-        named("LLd misses:") + &both(last.0, last.1),
+        both(&data_name, (reads, writes)),
+        both("D1  misses:", first),
+        both("LLd misses:", last),
         rates("D1  miss rate:", of_data(first)),
         rates("LLd miss rate:", of_data(last)),
         String::new(),
-        named("LL refs:") + &both(fetches + first.0, first.1),
-        named("LL misses:") + &both(last_fetches + last.0, last.1),
+        both("LL refs:", (fetches + first.0, first.1)),
+        both("LL misses:", (last_fetches + last.0, last.1)),
         rates("LL miss rate:", of_last),
     ]);
     lines

@@ -258,7 +258,9 @@ fn report(
         let text = one_line(&words.join(" "));
         let (mut counted, mut more) = (None, Vec::new());
         let mut dumps = Vec::new();
-        let own: Vec<&Section> = sections.iter().filter(|section| section.image == image).collect();
+        let is_own =
+            |section: &&Section| section.image == image && !requests.guests.contains(&section.thread);
+        let own: Vec<&Section> = sections.iter().filter(is_own).collect();
         if let Some(places) = &places {
             let shape = Shape {
                 version: all.version.clone(),

@@ -63,6 +63,9 @@ pub(super) struct Requests {
     /// The log's beginning, without the number of the process, if it is yet to be written to
     /// standard error.
     pub(super) head: Option<Vec<String>>,
+    /// Threads of processes that borrow an image until they execute a program, as `vfork` makes
+    /// them: no threads of the image's own process, and they do not count.
+    pub(super) guests: Vec<u32>,
     /// Whether lines are written to standard error when they are complete.
     pub(super) writes_at_once: bool,
     /// Whether the log tells of requests.
@@ -96,6 +99,8 @@ type MatchedIn = (Vec<Matched>, WantedFunctions);
 
 /// What the threads of an image do.
 struct ImageState {
+    /// The process of its first thread.
+    pid: i32,
     instruments: bool,
     /// By number of the thread.
     collects: BTreeMap<u32, bool>,
@@ -128,6 +133,7 @@ impl Requests {
             triggers: BTreeMap::new(),
             printed: BTreeMap::new(),
             head: None,
+            guests: Vec::new(),
             writes_at_once: settings.log_file.is_none() && !settings.is_verbose(),
             is_verbose: settings.is_verbose() && tool == Tool::Callgrind,
             backtraces: Backtraces::default(),
@@ -170,7 +176,11 @@ impl Requests {
 
     fn state(&mut self, image: u32) -> &mut ImageState {
         let instruments = self.instruments_at_start;
-        self.images.entry(image).or_insert_with(|| ImageState { instruments, collects: BTreeMap::new() })
+        self.images.entry(image).or_insert_with(|| ImageState {
+            pid: 0,
+            instruments,
+            collects: BTreeMap::new(),
+        })
     }
 
     /// Makes the thread collect or not.
@@ -435,7 +445,11 @@ impl Marker for Requests {
         let is_first = !self.images.contains_key(&thread.image);
         let state = self.state(thread.image);
         if is_first {
-            state.instruments = instruments;
+            (state.pid, state.instruments) = (thread.pid, instruments);
+        }
+        if state.pid != thread.pid {
+            self.guests.push(thread.thread);
+            return Vec::new();
         }
         state.collects.insert(thread.thread, collects);
         match (state.instruments, collects) {
