@@ -72,7 +72,7 @@ fn another_valgrind_obeys_the_options_that_this_one_cannot() {
     let bench = Bench::new();
     let other = bench.file("other", b"#!/bin/sh\necho \"$@\"\n", 0o755);
     let fallback = format!("--fallback={}", other.display());
-    for option in ["--collect-bus=yes", "--mode=copy", "--time-unit=ms", "--no-such-option=1"] {
+    for option in ["--collect-bus=yes", "--mode=stack", "--time-unit=ms", "--no-such-option=1"] {
         let ran = valgrind(&bench, &[&fallback, "--tool=callgrind", option], Path::new("x"));
         ran.ends_with(0);
         let expected = format!("--command-line-only=yes --tool=callgrind {option} x\n");
@@ -261,7 +261,7 @@ fn a_backtrace_stands_behind_the_text() {
         let second = lines.iter().position(|line| line.contains("** second 3   at 0x")).unwrap();
         let is_frame = |line: &str, preposition: &str, function: &str| {
             let frame = line.split_once(preposition).and_then(|(_, frame)| frame.split_once(": "));
-            frame.is_some_and(|(_, place)| place.starts_with(&format!("{function} (traces.c:")))
+            frame.is_some_and(|(_, place)| place.starts_with(&format!("{function} (source.c:")))
         };
         for (start, preposition) in [(1, "==    at 0x"), (second, "   at 0x")] {
             assert!(is_frame(lines[start], preposition, "print"), "{log}");

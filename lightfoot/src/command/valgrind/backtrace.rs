@@ -1,8 +1,8 @@
 //! The stack of a thread at a request, also as lines of Valgrind's log.
 //!
 //! Frames are found by the unwind tables of the files that the program has mapped. An address that
-//! a frame returns to belongs to the instruction before it, as in Valgrind. **Leaves out** frames of
-//! inlined functions, and what lies behind a frame that no table describes.
+//! a frame returns to belongs to the instruction before it, as in Valgrind. **Leaves out** frames
+//! of inlined functions, and what lies behind a frame that no table describes.
 
 use instrument::mark::ProgramMemory;
 use instrument::Module;

@@ -1,8 +1,8 @@
 //! What a program prints by requests: `VALGRIND_PRINTF` and `VALGRIND_PRINTF_BACKTRACE`.
 //!
 //! A request has the address of a format and that of a `va_list` of the System V ABI for amd64. The
-//! conversions are those of Valgrind's own `printf`. Each line stands in the log behind `**PID**`; the
-//! second form has a backtrace behind its text. Source: the System V ABI, 3.5.7.
+//! conversions are those of Valgrind's own `printf`. Each line stands in the log behind `**PID**`;
+//! the second form has a backtrace behind its text. Source: the System V ABI, 3.5.7.
 
 use instrument::mark::ProgramMemory;
 use std::fmt::Write;

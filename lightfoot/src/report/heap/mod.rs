@@ -45,8 +45,8 @@ pub struct HeapReport {
     pub frames: Vec<HeapFrame>,
     /// The heap at some moments, if they were asked for.
     pub snapshots: Vec<Snapshot>,
-    /// Which functions were followed. Of copies and of the program's own events, the numbers of bytes
-    /// and blocks allocated are those of their bytes or units, and of events.
+    /// Which functions were followed. Of copies and of the program's own events, the numbers of
+    /// bytes and blocks allocated are those of their bytes or units, and of events.
     pub follows: Follows,
     /// Sentences that the user should see.
     pub warnings: Vec<String>,
