@@ -17,7 +17,7 @@
 //!   RESULT  rax              ┘         before a return in a module that allocates
 //! ```
 
-use heap::{Entries, Function};
+use heap::{Entries, Follows, Function};
 use instrument::tool::{opcode_name, BlockView, InstructionView, Register, Requests, Transfer, Value};
 use instrument::Module;
 use std::sync::Arc;
@@ -94,7 +94,8 @@ impl Asker {
             let known = self.modules.iter().position(|known| known.0 == *module);
             self.last = known.unwrap_or_else(|| {
                 let listing = Listing::of_symbols(&module.path);
-                let entries = listing.map_or_else(Entries::default, |it| Entries::of(module, &it));
+                let entries =
+                    listing.map_or_else(Entries::default, |it| Entries::of(module, &it, Follows::Blocks));
                 self.modules.push((module.clone(), Arc::new(entries)));
                 self.modules.len() - 1
             });
@@ -158,7 +159,7 @@ fn enters(function: Function, requests: &mut Requests) {
             event(Register::Rsi, SECOND);
         }
         Function::AllocateAt => event(Register::Rdx, THIRD),
-        Function::Allocate | Function::AllocatePages | Function::Free => {}
+        Function::Allocate | Function::AllocatePages | Function::Free | Function::Copy => {}
     }
 }
 

@@ -153,7 +153,7 @@ impl Objects {
                 self.blocks.remove(&first);
                 (result, second)
             }
-            Function::Free => return,
+            Function::Free | Function::Copy => return,
         };
         if address != 0 {
             self.blocks.insert(address, HeapBlock { address, size_bytes, call: left.call });

@@ -2,7 +2,7 @@
 //!
 //! A prefix by which an allocator is linked beside the C library's own (`je_malloc`) is passed
 //! over. **Leaves out** allocators of a program's own that have other names: blocks that they
-//! divide are one block here.
+//! divide are one block here; and functions that copy strings, whose length no argument says.
 
 use instrument::Module;
 use std::collections::HashMap;
@@ -27,18 +27,45 @@ pub enum Function {
     Resize,
     /// The first argument is a block.
     Free,
+    /// The third argument is the number of bytes that are copied.
+    Copy,
+}
+
+/// Which functions are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Follows {
+    /// Those that allocate and free.
+    #[default]
+    Blocks,
+    /// Those that copy memory.
+    Copies,
+    /// None.
+    Nothing,
 }
 
 impl Function {
     /// The function with this number.
     pub fn of_number(number: u32) -> Option<Function> {
         use Function::*;
-        [Allocate, AllocateArray, AllocateAligned, AllocateAt, AllocatePages, Resize, Free]
+        [Allocate, AllocateArray, AllocateAligned, AllocateAt, AllocatePages, Resize, Free, Copy]
             .get(number as usize)
             .copied()
     }
 
-    /// The function with this symbol.
+    /// The function with this symbol, if it copies. C libraries have one for each kind of
+    /// processor, such as `__memmove_avx_unaligned`. Those that check the room (`_chk`) end in the
+    /// ones that copy, and those that choose (`_ifunc`) copy nothing.
+    pub fn copying(symbol: &str) -> Option<Function> {
+        let (name, variant) = match symbol.strip_prefix("__") {
+            Some(own) => own.split_at(own.find('_').unwrap_or(own.len())),
+            None => (symbol, ""),
+        };
+        let copies = matches!(name, "memcpy" | "memmove" | "mempcpy" | "bcopy");
+        let passes = variant.starts_with("_chk") || variant.ends_with("ifunc");
+        (copies && !passes).then_some(Function::Copy)
+    }
+
+    /// The allocating function with this symbol.
     pub fn of_symbol(symbol: &str) -> Option<Function> {
         // Operators of C++, whatever they take besides: `_Znwm` is `new`, `_Znam` is `new[]`.
         if symbol.starts_with("_Znwm") || symbol.starts_with("_Znam") {
@@ -81,7 +108,7 @@ const NAMES: &[(&str, Function)] = &[
     ("free_size_aligned", Function::Free),
 ];
 
-/// The allocating functions of a module, at their addresses in the running program.
+/// The functions of a module that are followed, at their addresses in the running program.
 #[derive(Clone, Debug, Default)]
 pub struct Entries {
     functions: HashMap<u64, Function>,
@@ -90,11 +117,16 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Finds them among the symbols of the module's file.
-    pub fn of(module: &Module, listing: &Listing) -> Entries {
+    /// Finds those that are followed among the symbols of the module's file.
+    pub fn of(module: &Module, listing: &Listing, follows: Follows) -> Entries {
         let mut entries = Entries::default();
+        let of_symbol = match follows {
+            Follows::Blocks => Function::of_symbol,
+            Follows::Copies => Function::copying,
+            Follows::Nothing => return entries,
+        };
         for named in listing.names.iter().filter(|named| named.kind == Kind::Function) {
-            let Some(function) = Function::of_symbol(&named.name) else { continue };
+            let Some(function) = of_symbol(&named.name) else { continue };
             let Some(start) = listing.mapped(module, named.address) else { continue };
             if !(module.start..module.end).contains(&start) {
                 continue;
@@ -146,10 +178,29 @@ mod tests {
     }
 
     #[test]
+    fn copying_functions_are_known_by_processor() {
+        for copies in
+            ["memcpy", "memmove", "__memmove_avx_unaligned_erms", "__mempcpy_sse2_unaligned", "__memcpy"]
+        {
+            assert_eq!(Function::copying(copies), Some(Function::Copy), "{copies}");
+        }
+        for other in [
+            "__memcpy_chk_avx_unaligned",
+            "__memcpy_chk",
+            "__memcpy_ifunc",
+            "memcmp",
+            "_memcpy",
+            "memcpy_all",
+        ] {
+            assert_eq!(Function::copying(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn numbers_name_functions() {
-        for number in 0..7 {
+        for number in 0..8 {
             assert_eq!(Function::of_number(number).map(|function| function as u32), Some(number));
         }
-        assert_eq!(Function::of_number(7), None);
+        assert_eq!(Function::of_number(8), None);
     }
 }

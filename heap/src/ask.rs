@@ -1,6 +1,6 @@
 //! The instrumentation: asks for events at calls, at allocating functions and at returns.
 
-use crate::allocator::{Entries, Function};
+use crate::allocator::{Entries, Follows, Function};
 use crate::word::{self, tag};
 use crate::Call;
 use instrument::tool::{opcode_name, BlockView, InstructionView, Register, Requests, Transfer, Value};
@@ -23,6 +23,7 @@ pub(crate) type SharedKnown = Arc<Mutex<Known>>;
 /// Asks for the events of blocks.
 pub(crate) struct Asker {
     known: SharedKnown,
+    follows: Follows,
     /// Modules that were met, with the functions that they have.
     modules: Vec<(Module, Arc<Entries>)>,
     /// The module of the last block.
@@ -37,8 +38,8 @@ pub(crate) struct Asker {
 type OnModule = Box<dyn FnMut(&Module, &Listing)>;
 
 impl Asker {
-    pub(crate) fn new(known: SharedKnown) -> Asker {
-        Asker { known, modules: Vec::new(), last: 0, numbers: HashMap::new(), on_module: None }
+    pub(crate) fn new(known: SharedKnown, follows: Follows) -> Asker {
+        Asker { known, follows, modules: Vec::new(), last: 0, numbers: HashMap::new(), on_module: None }
     }
 
     /// Passes each module on when it is met first, if it is a file with symbols.
@@ -48,6 +49,9 @@ impl Asker {
 
     /// Asks for the events of a block.
     pub(crate) fn ask(&mut self, block: &BlockView<'_>, requests: &mut Requests) {
+        if self.follows == Follows::Nothing {
+            return;
+        }
         let module = self.module(block.module());
         let entries = self.modules[module].1.clone();
         if let Some(function) = entries.at(block.address()) {
@@ -84,7 +88,8 @@ impl Asker {
             let known = self.modules.iter().position(|known| known.0 == *module);
             self.last = known.unwrap_or_else(|| {
                 let listing = Listing::of_symbols(&module.path);
-                let entries = listing.as_ref().map_or_else(Entries::default, |it| Entries::of(module, it));
+                let of_listing = |listing| Entries::of(module, listing, self.follows);
+                let entries = listing.as_ref().map_or_else(Entries::default, of_listing);
                 if let (Some(listing), Some(on_module)) = (&listing, &mut self.on_module) {
                     on_module(module, listing);
                 }
@@ -126,7 +131,7 @@ fn enters(function: Function, requests: &mut Requests) {
         Function::AllocateArray | Function::AllocateAligned | Function::Resize => {
             event(Register::Rsi, word::SECOND);
         }
-        Function::AllocateAt => event(Register::Rdx, word::THIRD),
+        Function::AllocateAt | Function::Copy => event(Register::Rdx, word::THIRD),
         Function::Allocate | Function::AllocatePages | Function::Free => {}
     }
     requests.at_start(Value::Instructions, tag(word::NOW, 0));

@@ -10,7 +10,7 @@ use crate::heap::Heap;
 pub use crate::live::WARMED;
 use crate::snapshots::Snapshots;
 use crate::thread::{StackFrame, Thread};
-use crate::{Call, HeapProfile};
+use crate::{Call, Follows, HeapProfile};
 use event::{Groups, Record};
 use instrument::tool::Instrumenter;
 use instrument::Module;
@@ -65,7 +65,7 @@ impl Blocks {
     /// The instrumentation code that asks for the events. `modules` gets each module in which code
     /// runs when that is first seen, with its symbols.
     pub fn instrumenter(&self, modules: impl FnMut(&Module, &Listing) + 'static) -> Instrumenter {
-        let mut asker = Asker::new(self.known.clone()).with_modules(modules);
+        let mut asker = Asker::new(self.known.clone(), Follows::Blocks).with_modules(modules);
         Box::new(move |block, requests| asker.ask(block, requests))
     }
 
@@ -162,7 +162,8 @@ pub(crate) fn finish(mut heap: Heap, known: Known, instructions: u64) -> HeapPro
     let (all, peak_at, lost) = (heap.sites.all.clone(), heap.sites.peak_at, heap.lost);
     let snapshots = heap.sites.snapshots.take().map_or_else(Vec::new, Snapshots::into_taken);
     let sites = heap.sites.finish();
-    HeapProfile { all, sites, calls, modules, peak_at, instructions, snapshots, lost, has_allocator }
+    let follows = Follows::Blocks;
+    HeapProfile { all, sites, calls, modules, peak_at, instructions, snapshots, lost, has_allocator, follows }
 }
 
 impl CallStack {

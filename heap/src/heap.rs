@@ -194,6 +194,10 @@ impl Heap {
         self.now += instructions.saturating_sub(thread.last_instructions);
         thread.last_instructions = instructions;
         let Some(mut entered) = thread.entering.take() else { return };
+        if entered.function == Function::Copy {
+            let site = self.sites.number(thread.stack_of(&entered, self.frames_max));
+            return self.sites.copied(site, entered.arguments[2]);
+        }
         if thread.is_nested(&entered) {
             return;
         }
@@ -208,7 +212,7 @@ impl Heap {
     fn left(&mut self, left: &Entered, result: u64) {
         let [first, second, third] = left.arguments;
         let (address, size_bytes) = match left.function {
-            Function::Free => return,
+            Function::Free | Function::Copy => return,
             Function::Resize if first != 0 => return self.resized(left, result),
             Function::Resize | Function::AllocateAligned => (result, second),
             Function::Allocate => (result, first),

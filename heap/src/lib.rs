@@ -29,6 +29,7 @@
 mod allocator;
 mod amount;
 mod ask;
+mod events;
 mod follow;
 mod heap;
 mod live;
@@ -39,8 +40,9 @@ mod tests;
 mod thread;
 mod word;
 
-pub use allocator::{Entries, Function};
+pub use allocator::{Entries, Follows, Function};
 pub use amount::Amount;
+pub use events::AdHocEvents;
 pub use follow::{Blocks, CallStack, Found, FramePlace, WARMED};
 pub use sites::Site;
 pub use snapshots::{Snapshot, SnapshotKind, SnapshotPlan};
@@ -81,8 +83,10 @@ pub struct HeapProfile {
     pub snapshots: Vec<Snapshot>,
     /// Allocations of which it was not seen where the block lies.
     pub lost: u64,
-    /// Whether any module had an allocating function that is known.
+    /// Whether any module had a function that is followed.
     pub has_allocator: bool,
+    /// Which functions were followed. Of copies, `total` has the bytes and the number.
+    pub follows: Follows,
 }
 
 /// The tool that follows a program's heap.
@@ -91,6 +95,7 @@ pub struct HeapTool {
     heap: Option<Heap>,
     profile: Option<HeapProfile>,
     is_started: bool,
+    follows: Follows,
 }
 
 impl HeapTool {
@@ -101,7 +106,14 @@ impl HeapTool {
             heap: Some(Heap::new(frames_max)),
             profile: None,
             is_started: false,
+            follows: Follows::Blocks,
         }
+    }
+
+    /// Follows other functions than those that allocate: of copies, a place's `total` has the bytes
+    /// and the number.
+    pub fn following(self, follows: Follows) -> HeapTool {
+        HeapTool { follows, ..self }
     }
 
     /// Takes snapshots while the program runs.
@@ -120,7 +132,10 @@ impl HeapTool {
 
 impl Tool for HeapTool {
     fn stream(&self) -> Stream {
-        Stream::Allocated
+        match self.follows {
+            Follows::Blocks => Stream::Allocated,
+            Follows::Copies | Follows::Nothing => Stream::Counts,
+        }
     }
 
     fn sums(&self) -> Sums {
@@ -132,7 +147,7 @@ impl Tool for HeapTool {
     }
 
     fn instrumenter(&mut self) -> Instrumenter {
-        let mut asker = Asker::new(self.known.clone());
+        let mut asker = Asker::new(self.known.clone(), self.follows);
         Box::new(move |block, requests| asker.ask(block, requests))
     }
 
@@ -151,7 +166,7 @@ impl Tool for HeapTool {
         let Some(heap) = self.heap.take() else { return Ok(Report::default()) };
         let instructions = summary.outcome().profile.instructions_retired();
         let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
-        let profile = follow::finish(heap, known, instructions);
+        let profile = HeapProfile { follows: self.follows, ..follow::finish(heap, known, instructions) };
         let all = &profile.all;
         let report = Report::totals([
             ("bytes allocated", all.total.bytes),

@@ -133,6 +133,14 @@ impl Sites {
         self.note_size(site, size_bytes)
     }
 
+    /// A place copies bytes.
+    pub(crate) fn copied(&mut self, site: u32, bytes: u64) {
+        for site in [&mut self.running[site as usize].site, &mut self.all] {
+            site.total.bytes += bytes;
+            site.total.blocks += 1;
+        }
+    }
+
     /// A block of a place gets another size.
     pub(crate) fn resized(&mut self, site: u32, (old, new): (u64, u64), now: u64) {
         if new < old {

@@ -47,7 +47,12 @@ pub enum Mark {
         words: [u64; 6],
         /// The answer if nobody knows the request.
         default: u64,
+        /// The thread's registers by their DWARF numbers for amd64: `rax`, `rdx`, `rcx`, `rbx`,
+        /// `rsi`, `rdi`, `rbp`, `rsp`, `r8` to `r15`, and the address behind the request.
+        registers: [u64; 17],
     },
+    /// The function that the last [`Answer::call`] of the thread named has returned.
+    Returned,
     /// A region opens.
     RegionOpens(String),
     /// A region closes.
@@ -107,6 +112,18 @@ pub struct Answer {
     pub deeds: Vec<Deed>,
     /// Where the block that ends with a request counts.
     pub block: MarkedBlock,
+    /// A function that the thread calls behind a request's deeds. It returns with its value as the
+    /// request's answer, and all other registers are those of the request.
+    pub call: Option<FunctionCall>,
+}
+
+/// A call that a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionCall {
+    /// The function's address.
+    pub function: u64,
+    /// Its first four arguments.
+    pub arguments: [u64; 4],
 }
 
 /// Where the block that ends with a request counts.

@@ -1,5 +1,6 @@
 //! What callers of Valgrind meet beyond its four profilers: lackey, options that only the other
-//! valgrind has, and jumps within functions, which call graphs do not record.
+//! valgrind has, jumps within functions, which call graphs do not record, and requests that print
+//! or call.
 
 mod bench;
 
@@ -49,7 +50,7 @@ fn lackey_counts_calls_branches_and_the_same_instructions() {
     let ran = valgrind(&bench, &[&options[..], &["--log-file=log"]].concat(), &program);
     ran.ends_with(7);
     let costs = std::fs::read_to_string(bench.path().join("log")).unwrap();
-    assert_eq!(number(&log, "guest instrs:"), number(&costs, "I refs:"));
+    assert_eq!(number(&log, "guest instrs:"), number(&costs, "I   refs:"));
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn another_valgrind_obeys_the_options_that_this_one_cannot() {
     let bench = Bench::new();
     let other = bench.file("other", b"#!/bin/sh\necho \"$@\"\n", 0o755);
     let fallback = format!("--fallback={}", other.display());
-    for option in ["--collect-bus=yes", "--mode=copy", "--time-unit=ms", "--no-such-option=1"] {
+    for option in ["--collect-bus=yes", "--mode=stack", "--time-unit=ms", "--no-such-option=1"] {
         let ran = valgrind(&bench, &[&fallback, "--tool=callgrind", option], Path::new("x"));
         ran.ends_with(0);
         let expected = format!("--command-line-only=yes --tool=callgrind {option} x\n");
@@ -234,5 +235,197 @@ fn what_a_program_prints_by_requests_stands_in_the_log() {
             true => assert_eq!((command, counted), (None, None), "{log}"),
             false => assert!(command < Some(printed[0]) && Some(printed[1]) < counted, "{log}"),
         }
+    }
+}
+
+/// Prints with a backtrace, once at the end of a line and once within one.
+const TRACES: &str = "#include <stdarg.h>
+    static long print(const char *format, ...) { va_list all; va_start(all, format);
+        long count = request(0x1404, format, &all); va_end(all); return count; }
+    __attribute__((noinline)) long inner(const char *format) { long sum = print(format, 3); return sum + 1; }
+    __attribute__((noinline)) long outer(const char *format) { long sum = inner(format); return sum + 1; }
+    int main(void) { return (int)(outer(\"first %d\\n\") + outer(\"second %d\")); }";
+
+#[test]
+fn a_backtrace_stands_behind_the_text() {
+    let bench = Bench::new();
+    // Without frame pointers, and with them.
+    for frames in ["-fomit-frame-pointer", "-fno-omit-frame-pointer"] {
+        let options = ["-O1", "-g", "-fno-optimize-sibling-calls", frames];
+        let Some(program) = compile(&bench, "traces", &options, &format!("{REQUEST}{TRACES}")) else {
+            return;
+        };
+        let ran = valgrind(&bench, &["--tool=callgrind", "-q", "--callgrind-out-file=out"], &program);
+        let log = String::from_utf8_lossy(&ran.ends_with(8 + 8 + 4).stderr).into_owned();
+        let lines: Vec<&str> = log.lines().collect();
+        let second = lines.iter().position(|line| line.contains("** second 3   at 0x")).unwrap();
+        let is_frame = |line: &str, preposition: &str, function: &str| {
+            let frame = line.split_once(preposition).and_then(|(_, frame)| frame.split_once(": "));
+            frame.is_some_and(|(_, place)| place.starts_with(&format!("{function} (source.c:")))
+        };
+        for (start, preposition) in [(1, "==    at 0x"), (second, "   at 0x")] {
+            assert!(is_frame(lines[start], preposition, "print"), "{log}");
+            let callers = ["inner", "outer", "main"];
+            for (line, function) in lines[start + 1..].iter().zip(callers) {
+                assert!(is_frame(line, "==    by 0x", function), "{log}");
+            }
+        }
+        assert!(lines[0].ends_with("** first 3"), "{log}");
+    }
+}
+
+/// Calls functions by requests. `numbers` spoils every register that a function may change; `call`
+/// returns its answer only if no register but the answer's has changed.
+const CALLS: &str = "
+    long numbers(long thread, long first, long second, long third);
+    long call(long *words);
+    __asm__(\".text\\n.type call,@function\\n.type numbers,@function\\nnumbers: xor %eax,%eax\\n lea (%rsi,%rsi,4),%rax\\n lea (%rdx,%rax,2),%rax\\n\"
+        \" lea (%rax,%rax,4),%rax\\n lea (%rcx,%rax,2),%rax\\n mov $1000,%ecx\\n1: dec %rcx\\n jnz 1b\\n\"
+        \" movaps %xmm0,-24(%rsp)\\n pxor %xmm3,%xmm3\\n xor %esi,%esi\\n xor %edi,%edi\\n xor %r8,%r8\\n\"
+        \" xor %r9,%r9\\n xor %r10,%r10\\n xor %r11,%r11\\n xor %edx,%edx\\n ret\\n\"
+        \"call: mov %rdi,%rax\\n mov %rdi,%r8\\n movq %rdi,%xmm3\\n mov %rdi,%rcx\\n mov %rdi,%rsi\\n mov %rdi,%r9\\n\"
+        \" mov %rdi,%r10\\n mov %rdi,%r11\\n mov $99,%edx\\n mov %rdi,-8(%rsp)\\n\"
+        \" rol $3,%rdi\\n rol $13,%rdi\\n rol $61,%rdi\\n rol $51,%rdi\\n xchg %rbx,%rbx\\n\"
+        \" cmp %rdi,%rax\\n jne 2f\\n cmp %rdi,%r8\\n jne 2f\\n cmp %rdi,%rcx\\n jne 2f\\n cmp %rdi,%rsi\\n jne 2f\\n\"
+        \" cmp %rdi,%r9\\n jne 2f\\n cmp %rdi,%r10\\n jne 2f\\n cmp %rdi,%r11\\n jne 2f\\n cmp %rdi,-8(%rsp)\\n jne 2f\\n\"
+        \" movq %xmm3,%rcx\\n cmp %rdi,%rcx\\n jne 2f\\n mov %rdx,%rax\\n ret\\n2: mov $-1,%rax\\n ret\\n\");
+    static long nested(long thread) {
+        long words[6] = {0x1104, (long)numbers, 0, 1, 2, 0}; return thread == 1 ? call(words) : -2; }
+    int main(void) {
+        long three[6] = {0x1104, (long)numbers, 1, 2, 3, 0}, none[6] = {0x1101, (long)nested, 7, 7, 7, 0};
+        if (call(three) == 99) return 0;
+        return call(three) != 123 ? 1 : call(none) != 12 ? 2 : call(three) != 123 ? 3 : 42; }";
+
+#[test]
+fn a_request_calls_a_function_and_keeps_all_registers() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "calls", &["-O1"], CALLS) else { return };
+    assert_eq!(std::process::Command::new(&program).status().unwrap().code(), Some(0), "natively");
+    for tool in ["callgrind", "cachegrind", "lackey", "dhat", "none"] {
+        let options = [&format!("--tool={tool}"), "--callgrind-out-file=out", "--compress-strings=no"];
+        let options = if tool == "callgrind" { &options[..] } else { &options[..1] };
+        valgrind(&bench, options, &program).ends_with(42);
+    }
+    let file = std::fs::read_to_string(bench.path().join("out")).unwrap();
+    assert!(!file.contains("fn=numbers") && file.contains("fn=call\n"), "it runs uncounted: {file}");
+}
+
+/// Requests of callgrind with a line printed before the first.
+const TOLD: &str = "#include <stdarg.h>
+    static long print(const char *format, ...) { va_list all; va_start(all, format);
+        long count = request(0x1403, format, &all); va_end(all); return count; }
+    int main(void) { print(\"begins\\n\"); request(0x43540001, 0, 0); request(0x43540003, \"here\", 0);
+        request(0x43540005, 0, 0); request(0x43540005, 0, 0); request(0x43540004, 0, 0);
+        request(0x43540000, 0, 0); return 0; }";
+
+#[test]
+fn a_verbose_log_tells_of_requests_and_parts() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "told", &["-O1"], &format!("{REQUEST}{TOLD}")) else { return };
+    let options = ["--tool=callgrind", "-v", "--callgrind-out-file=out"];
+    for more in [&[][..], &["--log-file=log"], &["--separate-threads=yes"]] {
+        let ran = valgrind(&bench, &[&options[..], more].concat(), &program);
+        let error = String::from_utf8_lossy(&ran.ends_with(0).stderr).into_owned();
+        let log = match more == ["--log-file=log"] {
+            true => std::fs::read_to_string(bench.path().join("log")).unwrap(),
+            false => error,
+        };
+        let (_, told) = log.split_once("** begins\n").unwrap();
+        let mut blocks = Vec::new();
+        let told = told.lines().map(|line| {
+            let (_, text) = line[2..].split_once(['=', '-']).unwrap();
+            let text = text.get(2..).unwrap_or_default();
+            if let Some((_, rest)) = text.split_once("Start dumping at BB ") {
+                let (number, why) = rest.split_once(' ').unwrap();
+                blocks.push(number.parse::<u64>().unwrap());
+                return format!("dumps {why}");
+            }
+            match text.strip_prefix("Dump to ") {
+                Some(file) => {
+                    assert!(Path::new(file).is_file(), "{file}");
+                    format!("to {}", Path::new(file).file_name().unwrap().to_string_lossy())
+                }
+                None => text.to_owned(),
+            }
+        });
+        let told: Vec<String> = told.collect();
+        let of_thread = if more == ["--separate-threads=yes"] { "-01" } else { "" };
+        let file = |part: &str| format!("to out{part}{of_thread}");
+        let expected = [
+            "  Zeroing costs...",
+            "  ...done",
+            "dumps (Client Request: here)...",
+            &file(".1"),
+            "Dumping done.",
+            "Client Request: instrumentation switched OFF",
+            "Client Request: instrumentation switched ON",
+            "dumps (Client Request)...",
+            &file(".2"),
+            "Dumping done.",
+            "",
+            "dumps (Prg.Term.)...",
+            &file(""),
+            "Dumping done.",
+        ];
+        assert_eq!(told[..expected.len()], expected, "{log}");
+        assert!(told[expected.len()].starts_with("Events    : Ir"), "{log}");
+        assert!(blocks.is_sorted() && blocks[0] > 0, "{log}");
+    }
+}
+
+#[test]
+fn the_table_of_caches_has_valgrinds_columns() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "table", &["-O1"], "int main(void) { return 0; }") else { return };
+    let caches = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
+    let log = |first: &[&str]| {
+        let ran = valgrind(&bench, &[first, &caches, &["--log-file=log"]].concat(), &program);
+        ran.ends_with(0);
+        let log = std::fs::read_to_string(bench.path().join("log")).unwrap();
+        let lines: Vec<String> =
+            log.lines().filter_map(|line| Some(line.split_once("== ")?.1.to_owned())).collect();
+        lines
+    };
+    let line = |lines: &[String], name: &str| {
+        lines.iter().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name} {lines:?}")).clone()
+    };
+    let callgrind = log(&["--tool=callgrind", "--callgrind-out-file=out"]);
+    let (refs, misses) = (line(&callgrind, "D   refs:      "), line(&callgrind, "D1  misses:    "));
+    let rates = line(&callgrind, "D1  miss rate: ");
+    // Numbers end in the same columns, and a rate's unit stands behind them.
+    for part in ["  (", " rd + ", " wr)"] {
+        assert_eq!(refs.find(part), misses.find(part), "{refs}\n{misses}");
+    }
+    assert_eq!(rates.find("% ("), refs.find("  ("), "{refs}\n{rates}");
+    assert_eq!(rates.find("%   + "), refs.find(" rd + "), "{refs}\n{rates}");
+    line(&callgrind, "I   refs:      ");
+    let cachegrind = ["--tool=cachegrind", "--cachegrind-out-file=out"];
+    line(&log(&cachegrind), "I refs:        ");
+    let former = log(&[&["--version-number=3.19.0"], &cachegrind[..]].concat());
+    assert!(line(&former, "D   refs:      ").contains(" rd   + "), "{former:?}");
+}
+
+#[test]
+fn a_process_that_borrows_memory_is_no_thread() {
+    const SOURCE: &str = "#include <spawn.h>
+        #include <sys/wait.h>
+        int main(void) { pid_t child; char *words[] = { \"true\", 0 }, *none[] = { 0 }; int status = 1;
+            if (posix_spawn(&child, \"/bin/true\", 0, 0, words, none)) return 1;
+            waitpid(child, &status, 0); return status; }";
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "spawns", &["-O1"], SOURCE) else { return };
+    let options = ["--tool=callgrind", "--separate-threads=yes", "--callgrind-out-file=out.%p"];
+    for (children, files) in [("--trace-children=yes", 2), ("--trace-children=no", 1)] {
+        let run = bench.join(children);
+        std::fs::create_dir(&run).unwrap();
+        let words = [&options[..], &[children]].concat();
+        lightfoot().within(&run).arg("valgrind").args(&words).arg(&program).run().ends_with(0);
+        let names: Vec<String> = std::fs::read_dir(&run)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        let of_threads = names.iter().filter(|name| name.ends_with("-01")).count();
+        // Each process has a file of its only thread, and an empty one.
+        assert_eq!((of_threads, names.len()), (files, 2 * files), "{children}: {names:?}");
     }
 }

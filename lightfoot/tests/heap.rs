@@ -423,9 +423,65 @@ fn a_file_of_dhat_has_what_its_readers_look_for() {
     assert_eq!(deepest(&file), Some(2));
     run(&["--num-callers=2", "--dhat-out-file=short"]).ends_with(0);
     assert_eq!(deepest(&json(&std::fs::read(bench.join("short")).unwrap())), Some(1));
-    run(&["--mode=ad-hoc"]).ends_with(1).says("expected heap");
+    run(&["--mode=stack"]).ends_with(1).says("expected heap, copy or ad-hoc");
     let version = Command::new(BINARY).args(["valgrind", "--tool=dhat", "--version"]).output().unwrap();
     assert_eq!(version.stdout, b"valgrind-3.26.0\n");
+}
+
+/// Copies by functions of its own that have the C library's names, and tells DHAT of events.
+const COPIES: &str = r#"
+#include <stddef.h>
+#define APART __attribute__((noinline, noclone))
+static char from[4096], to[4096];
+void *memcpy(void *to, const void *from, size_t count) {
+    for (size_t i = 0; i < count; i++) ((volatile char *)to)[i] = ((const char *)from)[i]; return to; }
+void *memmove(void *to, const void *from, size_t count) { return memcpy(to, from, count); }
+APART void often(size_t count) { memcpy(to, from, count); __asm__ volatile("" ::: "memory"); }
+APART void within(size_t count) { memmove(to, to + 1, count); __asm__ volatile("" ::: "memory"); }
+APART void happens(long units) {
+    volatile long words[6] = { 0x44480000, units, 0, 0, 0, 0 }; long answer = 7;
+    __asm__ volatile("rol $3,%%rdi\n rol $13,%%rdi\n rol $61,%%rdi\n rol $51,%%rdi\n xchg %%rbx,%%rbx"
+        : "+d"(answer) : "a"(words) : "cc", "memory"); }
+int main(void) {
+    for (int i = 0; i < 10; i++) { often(100 + i); happens(i); }
+    within(1000); within(0); happens(50); return 0; }
+"#;
+
+/// By innermost functions, the outermost last: the sums of a file of DHAT.
+fn points(file: &Value) -> BTreeMap<String, (u64, u64)> {
+    let mut sums = BTreeMap::new();
+    for point in file["pps"].as_array().unwrap() {
+        let name = |frame: &Value| {
+            let text = file["ftbl"][frame.as_u64().unwrap() as usize].as_str().unwrap();
+            text.split(' ').nth(1).unwrap().to_owned()
+        };
+        let stack: Vec<String> = point["fs"].as_array().unwrap().iter().map(name).collect();
+        let sum = sums.entry(stack.join(" ")).or_insert((0, 0));
+        *sum = (sum.0 + point["tb"].as_u64().unwrap(), sum.1 + point["tbk"].as_u64().unwrap());
+    }
+    sums
+}
+
+#[test]
+fn copies_and_events_are_added_up_by_their_stacks() {
+    let bench = Bench::new();
+    let options =
+        ["-O1", "-g", "-fno-builtin", "-fno-optimize-sibling-calls", "-fno-tree-loop-distribute-patterns"];
+    let Some(program) = compile(&bench, "copies", &options, COPIES) else { return };
+    let run = |mode: &str| {
+        let command = lightfoot().within(bench.path()).args(["valgrind", "--tool=dhat", mode]);
+        command.args(["--dhat-out-file=out", "--log-file=log"]).arg(&program).run().ends_with(0);
+        let log = std::fs::read_to_string(bench.join("log")).unwrap();
+        (points(&json(&std::fs::read(bench.join("out")).unwrap())), log)
+    };
+    let (copies, _) = run("--mode=copy");
+    assert_eq!(copies["often main"], (1045, 10), "{copies:?}");
+    assert_eq!(copies["within main"], (1000, 2), "{copies:?}");
+    assert_eq!(copies["memmove within main"], (1000, 2), "one calls the other: {copies:?}");
+    let (events, log) = run("--mode=ad-hoc");
+    let expected = [("happens main".to_owned(), (95, 11))];
+    assert_eq!(events, BTreeMap::from(expected));
+    assert_eq!(sums(&log, &["Total"]), ["Total: 95 units in 11 events"]);
 }
 
 #[test]

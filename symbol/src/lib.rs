@@ -9,6 +9,7 @@
 //! | a file | the functions that a pattern matches | [`WantedFunctions::read`] |
 //! | code that a program generates | its names too | [`Symbolizer::name_generated`], at the end |
 //! | a file | its DWARF, for questions of your own | [`DebugSections::read`] |
+//! | a frame of a stopped thread | its caller's | [`CallFrames::caller`] |
 //! | a mangled name | the name as the programmer wrote it | [`demangle`], [`Spellings`] |
 //!
 //! The name of a function comes from the first of these sources that covers its address: symbol
@@ -30,6 +31,7 @@
 
 #![forbid(unsafe_code)]
 
+mod call_frames;
 mod debug_file;
 mod debug_sections;
 mod demangle;
@@ -51,6 +53,7 @@ mod table;
 mod vdso;
 mod wanted;
 
+pub use call_frames::{CallFrames, FrameRegisters};
 pub use debug_sections::{DebugSections, SectionReader};
 pub use demangle::demangle;
 pub use listing::{Kind, Listing, Named};

@@ -8,18 +8,28 @@
 //! A function's call is open from its entry until a thread reaches the return address with the
 //! stack pointer above the entry's. A call that ended otherwise (`longjmp`, an exception) is closed
 //! at the thread's next mark. **Leaves out** calls on other stacks than the thread's.
+//!
+//! A request may ask for a call of one of the program's functions. The compiler knows of no call
+//! there, so all registers but the answer's are put back when the function has returned.
 
-use super::open_calls::OpenCall;
+use super::open_calls::{AskedCall, OpenCall};
 use super::ring::RingMessage;
 use super::state::Host;
 use super::task::ProgramThread;
 use crate::image::Keeps;
-use crate::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, ProgramMemory};
+use crate::mark::{Answer, Birth, Deed, FunctionCall, Mark, MarkedBlock, MarkedThread, ProgramMemory};
 use crate::target::layout::context;
 use crate::target::memory;
 use crate::target::ptrace;
 use crate::target::ptrace::Registers;
 use crate::translate::watch::{Ending, Watched};
+
+/// `NT_X86_XSTATE` of elf.h: the register set that holds an XSAVE image.
+const EXTENDED: u64 = 0x202;
+/// Such images have some kilobytes, and eight more with tiles.
+const EXTENDED_BYTES_MAX: usize = 1 << 15;
+/// Bytes below the stack pointer that belong to the running function.
+const RED_ZONE_BYTES: u64 = 128;
 
 /// The memory of the process of a task.
 struct TaskMemory(i32);
@@ -32,6 +42,13 @@ impl ProgramMemory for TaskMemory {
     fn write(&self, address: u64, bytes: &[u8]) -> usize {
         memory::write_target(self.0, address, bytes)
     }
+}
+
+/// The registers by their DWARF numbers; the code's address is `behind`.
+fn by_number(registers: &Registers, behind: u64) -> [u64; 17] {
+    let Registers { rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, .. } =
+        *registers;
+    [rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8, r9, r10, r11, r12, r13, r14, r15, behind]
 }
 
 impl Host<'_> {
@@ -49,6 +66,8 @@ impl Host<'_> {
             Some(maker) => {
                 let open = marking.calls.get(&maker.number).cloned().unwrap_or_default();
                 marking.calls.insert(number, open);
+                let asked = marking.asked.get(&maker.number).cloned().unwrap_or_default();
+                marking.asked.insert(number, asked);
                 Birth::Forked(maker.number)
             }
             None if self.images[&image].threads > 1 => Birth::Cloned,
@@ -64,6 +83,7 @@ impl Host<'_> {
     pub(crate) fn ends_marked(&mut self, thread: &ProgramThread) {
         if let Some(marking) = &mut self.marking {
             marking.calls.remove(&thread.number);
+            marking.asked.remove(&thread.number);
             self.image_of(thread.image).section_ends(thread.number);
         }
     }
@@ -74,13 +94,16 @@ impl Host<'_> {
         let Some(registers) = ptrace::registers(tid) else { return body };
         self.close_abandoned(tid, &registers, target);
         self.returns(tid, target, &registers);
+        if self.returns_to_request(tid, target, &registers) {
+            return body;
+        }
         let image = self.image_mut(tid);
         let watched = image.translator.watch.at(target);
         let left = image.block_of_exit(exit);
         let ending = left.and_then(|(block, end)| Some((block, image.translator.watch.ending(end)?)));
         if let Some((block, ending)) = ending {
             match ending {
-                Ending::Request => self.requested(tid, block, registers),
+                Ending::Request => return self.requested(tid, block, registers, target).unwrap_or(body),
                 // Nothing is redirected, so no function stands for another one.
                 Ending::Original => ptrace::set_registers(tid, &Registers { rax: 0, ..registers }),
                 Ending::Call => return self.calls_through_rax(tid, registers, target).unwrap_or(body),
@@ -96,15 +119,21 @@ impl Host<'_> {
     }
 
     /// Answers a request that ends `block`: `rax` points to its words, and `rdx` gets the answer.
-    /// Words that cannot be read ask for nothing.
-    fn requested(&mut self, tid: i32, block: u32, registers: Registers) {
+    /// Words that cannot be read ask for nothing. Returns the place of the function that it asks to
+    /// call, if it does; that returns to `behind`.
+    #[inline(never)]
+    fn requested(&mut self, tid: i32, block: u32, registers: Registers, behind: u64) -> Option<u64> {
         let mut bytes = [0u8; 48];
         if memory::read_target(tid, registers.rax, &mut bytes) != bytes.len() {
-            return;
+            return None;
         }
         let word = |index: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[8 * index + byte]));
-        let mark = Mark::Request { words: std::array::from_fn(word), default: registers.rdx };
-        let Some(answer) = self.answer_of_marker(tid, &mark) else { return };
+        let mark = Mark::Request {
+            words: std::array::from_fn(word),
+            default: registers.rdx,
+            registers: by_number(&registers, behind),
+        };
+        let answer = self.answer_of_marker(tid, &mark)?;
         let ProgramThread { context, number, .. } = self.threads[&tid];
         let moves = answer.block == MarkedBlock::Behind && !answer.deeds.is_empty();
         let taken = moves && self.image_mut(tid).section_lacks(context, block);
@@ -115,6 +144,57 @@ impl Host<'_> {
         if let Some(value) = answer.value {
             ptrace::set_registers(tid, &Registers { rdx: value, ..registers });
         }
+        self.calls_for_request(tid, answer.call?, registers, behind)
+    }
+
+    /// Makes the call that a request asks for, which returns to `behind`. Returns the place of the
+    /// function.
+    #[cold]
+    #[inline(never)]
+    fn calls_for_request(
+        &mut self,
+        tid: i32,
+        FunctionCall { function, arguments: [rdi, rsi, rdx, rcx] }: FunctionCall,
+        registers: Registers,
+        behind: u64,
+    ) -> Option<u64> {
+        let extended = ptrace::register_set(tid, EXTENDED, EXTENDED_BYTES_MAX).ok()?;
+        // Functions begin with the stack pointer 8 bytes below a multiple of 16.
+        let stack = (registers.rsp.wrapping_sub(RED_ZONE_BYTES) & !15).wrapping_sub(8);
+        let called = Registers { rax: function, rsp: stack + 8, rdi, rsi, rdx, rcx, ..registers };
+        let body = self.calls_through_rax(tid, called, behind)?;
+        let number = self.threads[&tid].number;
+        let asked = self.marking.as_mut()?.asked.entry(number).or_default();
+        asked.push(AskedCall { behind, stack: stack + 8, registers, extended });
+        Some(body)
+    }
+
+    /// Whether the function that a request asked for has returned to `target`. Puts the request's
+    /// registers back, with the function's value as its answer.
+    fn returns_to_request(&mut self, tid: i32, target: u64, now: &Registers) -> bool {
+        let number = self.threads[&tid].number;
+        let Some(asked) = self.marking.as_mut().and_then(|marking| marking.asked.get_mut(&number)) else {
+            return false;
+        };
+        let is_over = |call: &AskedCall| call.behind == target && call.stack == now.rsp;
+        let Some(index) = asked.iter().rposition(is_over) else { return false };
+        // Calls inside of this one were left otherwise.
+        asked.truncate(index + 1);
+        let Some(call) = asked.pop() else { return false };
+        self.puts_back(tid, &call, now);
+        true
+    }
+
+    /// Puts the registers of a request back whose call has returned, with its value as the answer.
+    #[cold]
+    #[inline(never)]
+    fn puts_back(&mut self, tid: i32, call: &AskedCall, now: &Registers) {
+        let (rip, orig_rax) = (now.rip, now.orig_rax);
+        let (fs_base, gs_base) = (now.fs_base, now.gs_base);
+        let before = Registers { rdx: now.rax, rip, orig_rax, fs_base, gs_base, ..call.registers };
+        ptrace::set_registers(tid, &before);
+        ptrace::set_register_set(tid, EXTENDED, &call.extended);
+        self.ask_marker(tid, &Mark::Returned);
     }
 
     /// Makes the call that a wrapper asks for: of the function in `rax`, which returns to `behind`.

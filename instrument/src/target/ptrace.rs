@@ -166,6 +166,12 @@ pub(crate) fn register_set(tid: i32, kind: u64, bytes_max: usize) -> Result<Vec<
     Ok(set)
 }
 
+/// Sets a set of registers of `tid` to what [`register_set`] gave.
+pub(crate) fn set_register_set(tid: i32, kind: u64, set: &[u8]) {
+    let mut vector = libc::iovec { iov_base: set.as_ptr().cast_mut().cast(), iov_len: set.len() };
+    request(libc::PTRACE_SETREGSET, tid, kind as usize, &raw mut vector as usize);
+}
+
 /// The details of the signal that stopped `tid`.
 pub(crate) fn signal_info(tid: i32) -> SignalInfo {
     let mut info = [0u8; 128];

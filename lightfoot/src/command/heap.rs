@@ -4,7 +4,7 @@ use crate::cli::{Heap, HeapFormat, HeapSort};
 use crate::report::heap::{HeapReport, Ran, SiteRow};
 use crate::run::engine;
 use anyhow::Result;
-use heap::{HeapProfile, HeapTool};
+use heap::{Follows, HeapProfile, HeapTool};
 use instrument::{Command, Options, Outcome};
 use present::exit;
 use present::output::Destination;
@@ -21,7 +21,7 @@ pub(super) fn run(options: &Heap) -> Result<u8> {
     let command = Command { program: program.clone(), arguments: arguments.to_vec() };
     let mut tool = HeapTool::new(options.frames);
     let (outcome, _) = engine::run_tool(&command, &Options::default(), &mut tool)?;
-    let mut report = report(&command, &outcome, tool);
+    let mut report = report(&command, &outcome, &tool.into_profile().unwrap_or_default());
     report.sort_by(match options.sort {
         HeapSort::Total => |site: &SiteRow| site.bytes,
         HeapSort::Peak => |site: &SiteRow| site.peak_bytes,
@@ -48,9 +48,8 @@ pub(super) fn run(options: &Heap) -> Result<u8> {
     Ok(if outcome.interrupted { exit::INTERRUPTED } else { outcome.exit.status() })
 }
 
-/// The report of a program that has run under the tool.
-pub(super) fn report(command: &Command, outcome: &Outcome, tool: HeapTool) -> HeapReport {
-    let heap = tool.into_profile().unwrap_or_default();
+/// The report of a program that has run, and of its heap.
+pub(super) fn report(command: &Command, outcome: &Outcome, heap: &HeapProfile) -> HeapReport {
     let words = std::iter::once(&command.program).chain(&command.arguments);
     let ran = Ran {
         command: words.map(|word| word.to_string_lossy().into_owned()).collect(),
@@ -59,14 +58,19 @@ pub(super) fn report(command: &Command, outcome: &Outcome, tool: HeapTool) -> He
         partial: outcome.interrupted,
     };
     let mut warnings = outcome.warnings.clone();
-    warnings.extend(doubts(&heap, &ran.command[0]));
-    HeapReport::new(ran, &heap, warnings)
+    warnings.extend(doubts(heap, &ran.command[0]));
+    HeapReport::new(ran, heap, warnings)
 }
 
 /// What a user should know about the numbers.
 fn doubts(heap: &HeapProfile, program: &str) -> Vec<String> {
     let mut doubts = Vec::new();
-    if !heap.has_allocator {
+    if !heap.has_allocator && heap.follows == Follows::Copies {
+        doubts.push(format!(
+            "neither {program} nor its libraries have a function named memcpy or memmove; the C library's debug \
+             information (libc6-dbg) names those that it chooses by the processor: install it"
+        ));
+    } else if !heap.has_allocator {
         doubts.push(format!(
             "neither {program} nor its libraries have a function named malloc or operator new: link the C library \
              dynamically, or keep the symbols of a static allocator (build without strip)"

@@ -187,7 +187,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "names",
             "symbolizer",
-            "wanted",
+            "call_frames wanted",
             "debug_sections generated image listing",
             "debug_file dwarf generated/jit_dump generated/perf_map kept_lines",
             "frame generated/ranges plt source sparse spelling",
@@ -212,7 +212,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("cycles", &["lib", "rates", "flow graph stall", "core parts step text", "timing words"]),
     ("call-graph", &["lib", "thread", "keys", "stack", "events"]),
-    ("heap", &["tests", "follow", "ask heap", "sites thread", "snapshots", "allocator amount lib live word"]),
+    ("heap", &["tests", "follow", "ask events heap", "sites thread", "snapshots", "allocator amount lib live word"]),
     (
         "coherence",
         &["tests", "tool", "naive objects rounds", "ask caches", "own", "directory ways", "copies", "associative counts lib placement"],

@@ -224,7 +224,7 @@ mod tests {
     fn an_announced_benchmark_has_its_name_and_place() {
         let all = Benchmarks::new(false);
         all.borrow_mut().starts(&thread(0), Birth::Executed);
-        let request = |words| Mark::Request { words, default: 0 };
+        let request = |words| Mark::Request { words, default: 0, registers: [0; 17] };
         let answer = |mark| all.borrow_mut().reached(&thread(0), &mark, &Texts).value;
         assert_eq!(answer(request([RUNS, 0, 0, 0, 0, 0])), Some(1));
         assert_eq!(answer(request([0x1001, 0, 0, 0, 0, 0])), None, "it is no Valgrind");

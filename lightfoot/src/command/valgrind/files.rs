@@ -20,6 +20,8 @@ use symbol::{demangle, Symbolizer, UNKNOWN};
 const MODE: u32 = 0o600;
 /// Why the last part of a process was written.
 const TERMINATION: &str = "Program termination";
+/// The name that the log has for it.
+const TERMINATION_IN_LOG: &str = "Prg.Term.";
 
 /// The places of instructions in files.
 pub(super) struct Places {
@@ -211,7 +213,30 @@ fn set_addresses(profile: &Profile, symbols: &mut Symbolizer, places: &mut [Opti
     }
 }
 
-/// Writes the files of a process; returns the sum of everything that it counted.
+/// A part that was written, as the log tells of it.
+pub(super) struct Dump {
+    /// Its number among the cuts of the image, from 0.
+    pub(super) cut: u32,
+    /// Blocks that ran and were counted until then.
+    blocks: u64,
+    reason: String,
+    files: Vec<String>,
+}
+
+impl Dump {
+    /// The lines of the log.
+    pub(super) fn lines(&self, pid: i32) -> Vec<String> {
+        let mut lines = vec![format!("--{pid}-- Start dumping at BB {} ({})...", self.blocks, self.reason)];
+        lines.extend(self.files.iter().map(|file| {
+            let file = std::env::current_dir().unwrap_or_default().join(file);
+            format!("--{pid}-- Dump to {}", file.display())
+        }));
+        lines.push(format!("--{pid}-- Dumping done."));
+        lines
+    }
+}
+
+/// Writes the files of a process; returns the sum of everything that it counted, and the parts.
 ///
 /// # Errors
 /// When a file cannot be written; an older file stays as it was.
@@ -219,7 +244,7 @@ pub(super) fn write(
     written: &Written<'_>,
     (tool, all): (Tool, &Settings),
     (places, profile): (&Places, &Profile),
-) -> Result<Events> {
+) -> Result<(Events, Vec<Dump>)> {
     let Written { shape, sections, triggers, number } = written;
     let named = match tool {
         Tool::Callgrind => all.callgrind_file.as_deref().unwrap_or("callgrind.out.%p"),
@@ -229,12 +254,12 @@ pub(super) fn write(
     if tool == Tool::Cachegrind {
         let costs = places.costs(sections.iter().map(|section| &section.part), profile, all);
         put(&base, &cachegrind(shape, &costs, &places.names))?;
-        return Ok(crate::report::parts::total(&costs));
+        return Ok((crate::report::parts::total(&costs), Vec::new()));
     }
     let threads: BTreeSet<u32> = sections.iter().map(|section| section.thread).collect();
     let threads: HashMap<u32, usize> = threads.into_iter().zip(1..).collect();
     let mut files: BTreeMap<String, String> = BTreeMap::new();
-    let mut sum = Events::default();
+    let (mut sum, mut dumps, mut blocks) = (Events::default(), Vec::<Dump>::new(), 0);
     // Parts in their order; the threads of a part are apart if that was asked for.
     let mut heads: BTreeMap<(u32, Option<usize>), Vec<&Section>> = BTreeMap::new();
     for section in sections {
@@ -262,7 +287,17 @@ pub(super) fn write(
             Some(thread) => format!("-{thread:02}"),
             None => String::new(),
         };
-        let file = files.entry(format!("{base}{part}{of_thread}")).or_default();
+        let name = format!("{base}{part}{of_thread}");
+        blocks += parts.iter().map(|section| section.part.entered()).sum::<u64>();
+        let reason = trigger.map_or(TERMINATION_IN_LOG, |trigger| trigger).to_owned();
+        match dumps.last_mut().filter(|last| last.cut == cut) {
+            Some(last) => {
+                last.blocks = blocks;
+                last.files.push(name.clone());
+            }
+            None => dumps.push(Dump { cut, blocks, reason, files: vec![name.clone()] }),
+        }
+        let file = files.entry(name).or_default();
         *file += &callgrind(shape, &head, file.is_empty(), (&costs, &calls), &places.names);
     }
     // Where threads have files of their own, the name itself stands for an empty one.
@@ -270,7 +305,7 @@ pub(super) fn write(
     for (name, text) in &files {
         put(name, text)?;
     }
-    Ok(sum)
+    Ok((sum, dumps))
 }
 
 /// Replaces a file as a whole.

@@ -19,6 +19,8 @@ pub(super) struct Entry<'a> {
     pub(super) is_begun: bool,
     /// The lines that the program has printed by requests, if they are yet to be written.
     pub(super) printed: &'a [String],
+    /// Lines about the last part, if the log tells of parts.
+    pub(super) dumped: Vec<String>,
     /// What else was found.
     pub(super) more: Vec<String>,
     /// The number of the file, from 1.
@@ -39,7 +41,9 @@ pub(super) fn write(entry: &Entry<'_>, (tool, all): (Tool, &Settings)) -> Result
         // The head ends with an empty line, and so does what the program has written since.
         let since = entry.is_begun || !entry.printed.is_empty();
         let empty: &[String] = if since { &[String::new()] } else { &[] };
-        text += &marked(entry.pid, &[empty, &found(entry, tool)].concat());
+        text += &marked(entry.pid, empty);
+        entry.dumped.iter().for_each(|line| _ = writeln!(text, "{line}"));
+        text += &marked(entry.pid, &found(entry, (tool, all)));
     }
     let Some(name) = &all.log_file else {
         eprint!("{text}");
@@ -79,7 +83,7 @@ pub(super) fn head(command: &str, (tool, all): (Tool, &Settings), parent: Option
 }
 
 /// What was found.
-fn found(entry: &Entry<'_>, tool: Tool) -> Vec<String> {
+fn found(entry: &Entry<'_>, (tool, all): (Tool, &Settings)) -> Vec<String> {
     let mut lines: Vec<String> = entry.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
     if let Some((events, counted)) = &entry.counted {
         if tool == Tool::Callgrind {
@@ -89,42 +93,77 @@ fn found(entry: &Entry<'_>, tool: Tool) -> Vec<String> {
             lines.push(format!("Collected : {}", values.join(" ")));
             lines.push(String::new());
         }
-        lines.extend(table(events, counted));
+        // Cachegrind has written two spaces less since 3.22.
+        let narrow = tool == Tool::Cachegrind && !all.is_before(3, 22);
+        let form = Form { names: if narrow { ["I ", "D "] } else { ["I   ", "D   "] }, tool };
+        lines.extend(table(events, counted, &form));
     }
     lines.extend(entry.more.iter().cloned());
     lines
 }
 
-/// References and misses by level and kind.
-fn table(events: &[Event], counted: &Events) -> Vec<String> {
+/// What differs between the tables of tools and versions.
+struct Form {
+    /// What stands before `refs:`.
+    names: [&'static str; 2],
+    tool: Tool,
+}
+
+/// A line of the table: what stands before the number, in a column of its own.
+fn named(name: &str) -> String {
+    format!("{name:<14} ")
+}
+
+/// References and misses by level and kind, in columns that are as wide as their first numbers.
+fn table(events: &[Event], counted: &Events, form: &Form) -> Vec<String> {
     let of = |event| counted.get(event);
     let instructions = of(Event::Ir);
-    let mut lines = vec![format!("I refs:        {}", grouped(instructions))];
+    let [instruction_name, data_name] = form.names.map(|name| format!("{name}refs:"));
+    let mut lines = vec![named(&instruction_name) + &grouped(instructions)];
     if !events.contains(&Event::I1mr) {
         return lines;
     }
-    let rate = |part: u64, whole: u64| format!("{:.2}%", 100.0 * part as f64 / whole.max(1) as f64);
-    let both = |reads: u64, writes: u64| {
-        format!("{}  ({} rd + {} wr)", grouped(reads + writes), grouped(reads), grouped(writes))
-    };
-    let (fetches, last_fetches) = (of(Event::I1mr), of(Event::ILmr));
     let (reads, writes) = (of(Event::Dr), of(Event::Dw));
+    let [wide, read_wide, write_wide] = [instructions, reads, writes].map(|value| grouped(value).len());
+    // Cachegrind sets its rates, which have no units, below its numbers.
+    let gap = if form.tool == Tool::Cachegrind { "  " } else { "" };
+    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    let row = |name: &str, [all, read, written]: [String; 3], [unit, first, second]: [&str; 3]| {
+        let name = named(name);
+        format!("{name}{all:>wide$}{unit} ({read:>read_wide$}{first}{gap}+ {written:>write_wide$}{second})")
+    };
+    let both = |name: &str, (read, written): (u64, u64)| {
+        row(name, [read + written, read, written].map(grouped), [" ", " rd ", " wr"])
+    };
+    let rates =
+        |name: &str, parts: [f64; 3]| row(name, parts.map(|part| format!("{part:.1}")), ["%", "%   ", "%  "]);
+    let one = |name: &str, value: String| format!("{}{value:>wide$}", named(name));
+    let rate = |value: u64| format!("{:.2}", percent(value, instructions));
+    let (fetches, last_fetches) = (of(Event::I1mr), of(Event::ILmr));
     let (first, last) = ((of(Event::D1mr), of(Event::D1mw)), (of(Event::DLmr), of(Event::DLmw)));
+    let of_data = |(read, written): (u64, u64)| {
+        [percent(read + written, reads + writes), percent(read, reads), percent(written, writes)]
+    };
+    let of_last = [
+        percent(last_fetches + last.0 + last.1, instructions + reads + writes),
+        percent(last_fetches + last.0, instructions + reads),
+        percent(last.1, writes),
+    ];
     lines.extend([
-        format!("I1  misses:    {}", grouped(fetches)),
-        format!("LLi misses:    {}", grouped(last_fetches)),
-        format!("I1  miss rate: {}", rate(fetches, instructions)),
-        format!("LLi miss rate: {}", rate(last_fetches, instructions)),
+        one("I1  misses:", grouped(fetches)),
+        one("LLi misses:", grouped(last_fetches)),
+        one("I1  miss rate:", rate(fetches)) + "%",
+        one("LLi miss rate:", rate(last_fetches)) + "%",
         String::new(),
-        format!("D refs:        {}", both(reads, writes)),
-        format!("D1  misses:    {}", both(first.0, first.1)),
-        format!("LLd misses:    {}", both(last.0, last.1)),
-        format!("D1  miss rate: {}", rate(first.0 + first.1, reads + writes)),
-        format!("LLd miss rate: {}", rate(last.0 + last.1, reads + writes)),
+        both(&data_name, (reads, writes)),
+        both("D1  misses:", first),
+        both("LLd misses:", last),
+        rates("D1  miss rate:", of_data(first)),
+        rates("LLd miss rate:", of_data(last)),
         String::new(),
-        format!("LL refs:       {}", both(fetches + first.0, first.1)),
-        format!("LL misses:     {}", both(last_fetches + last.0, last.1)),
-        format!("LL miss rate:  {}", rate(last_fetches + last.0 + last.1, instructions + reads + writes)),
+        both("LL refs:", (fetches + first.0, first.1)),
+        both("LL misses:", (last_fetches + last.0, last.1)),
+        rates("LL miss rate:", of_last),
     ]);
     lines
 }

@@ -5,6 +5,7 @@
 //! divided by marks ([`requests`]), which costs no more than running it whole; when it has ended,
 //! its parts become files ([`files`]). **Leaves out** tools that find errors.
 
+mod backtrace;
 mod files;
 mod heap;
 pub(super) mod help;
@@ -204,7 +205,7 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     if calls != CallRecords::None {
         observer = observer.with_calls(call_graph::of_records(calls, all.rep.more_instructions()));
     }
-    if all.log_file.is_none() && !all.quiet {
+    if requests.borrow().writes_at_once && !all.quiet {
         requests.borrow_mut().head = Some(log::head(&said(command), (tool, all), None));
     }
     let outcome = engine::run_marked(command, &options, &mut observer, requests.clone())?;
@@ -256,7 +257,10 @@ fn report(
         let words: Vec<_> = words.into_iter().map(|word| word.to_string_lossy()).collect();
         let text = one_line(&words.join(" "));
         let (mut counted, mut more) = (None, Vec::new());
-        let own: Vec<&Section> = sections.iter().filter(|section| section.image == image).collect();
+        let mut dumps = Vec::new();
+        let is_own =
+            |section: &&Section| section.image == image && !requests.guests.contains(&section.thread);
+        let own: Vec<&Section> = sections.iter().filter(is_own).collect();
         if let Some(places) = &places {
             let shape = Shape {
                 version: all.version.clone(),
@@ -270,7 +274,8 @@ fn report(
             };
             let triggers = requests.triggers.get(&image).map_or(&[][..], Vec::as_slice);
             let written = Written { shape, sections: own, triggers, number };
-            let sum: Events = files::write(&written, (tool, all), (places, &outcome.profile))?;
+            let sum: Events;
+            (sum, dumps) = files::write(&written, (tool, all), (places, &outcome.profile))?;
             counted = Some((&events[..], sum));
         } else if tool == Tool::Lackey && all.basic_counts {
             let counts = lackey::count(&own, &outcome.profile, all, &mut symbols);
@@ -279,9 +284,13 @@ fn report(
         let parent =
             process.parent.map_or_else(std::process::id, |parent| outcome.processes[parent].pid as u32);
         let warnings = if index == 0 { &outcome.warnings[..] } else { &[] };
-        let printed = match (&all.log_file, requests.printed.get(&process.pid)) {
-            (Some(_), Some(printed)) => &printed.lines[..],
-            _ => &[],
+        let dumped = |cut: usize| match dumps.iter().find(|dump| dump.cut as usize == cut) {
+            Some(dump) if all.is_verbose() && tool == Tool::Callgrind => dump.lines(process.pid),
+            _ => Vec::new(),
+        };
+        let printed = match requests.printed.get(&process.pid) {
+            Some(printed) if !requests.writes_at_once => printed.with_dumps(image, dumped),
+            _ => Vec::new(),
         };
         let entry = log::Entry {
             pid: process.pid,
@@ -289,8 +298,9 @@ fn report(
             command: &text,
             warnings,
             counted,
-            is_begun: index == 0 && requests.head.is_none() && all.log_file.is_none(),
-            printed,
+            is_begun: index == 0 && requests.head.is_none() && requests.writes_at_once,
+            printed: &printed,
+            dumped: dumped(requests.triggers.get(&image).map_or(0, Vec::len)),
             more,
             number,
         };

@@ -1,8 +1,8 @@
 //! What a program prints by requests: `VALGRIND_PRINTF` and `VALGRIND_PRINTF_BACKTRACE`.
 //!
 //! A request has the address of a format and that of a `va_list` of the System V ABI for amd64. The
-//! conversions are those of Valgrind's own `printf`. Each line stands in the log behind `**PID**`.
-//! **Leaves out** the backtrace of the second form. Source: the System V ABI, 3.5.7.
+//! conversions are those of Valgrind's own `printf`. Each line stands in the log behind `**PID**`;
+//! the second form has a backtrace behind its text. Source: the System V ABI, 3.5.7.
 
 use instrument::mark::ProgramMemory;
 use std::fmt::Write;
@@ -22,6 +22,9 @@ pub(super) struct Printed {
     pub(super) lines: Vec<String>,
     /// The line that has not ended.
     open: String,
+    /// Dumps that the log tells of: before how many lines they come, the image, and their number
+    /// among its cuts.
+    dumps: Vec<(usize, u32, usize)>,
 }
 
 impl Printed {
@@ -34,6 +37,40 @@ impl Printed {
             self.open = rest.to_owned();
         }
         &self.lines[before..]
+    }
+
+    /// Takes the lines of a backtrace, of which the first completes the line that is open.
+    pub(super) fn trace(&mut self, pid: i32, frames: &[String]) {
+        for frame in frames {
+            self.lines.push(match std::mem::take(&mut self.open) {
+                open if open.is_empty() => format!("=={pid}== {frame}"),
+                open => format!("**{pid}** {open}{frame}"),
+            });
+        }
+    }
+
+    /// Takes lines that tell of a request.
+    pub(super) fn tell(&mut self, pid: i32, lines: &[String]) {
+        self.lines.extend(lines.iter().map(|line| format!("--{pid}-- {line}")));
+    }
+
+    /// Notes that an image was dumped, for the `cut`th time from 0.
+    pub(super) fn dump(&mut self, image: u32, cut: usize) {
+        self.dumps.push((self.lines.len(), image, cut));
+    }
+
+    /// All lines, with those that `lines_of` gives for the dumps of an image at their places.
+    pub(super) fn with_dumps(&self, image: u32, lines_of: impl Fn(usize) -> Vec<String>) -> Vec<String> {
+        let mut all = Vec::with_capacity(self.lines.len());
+        let mut rest = &self.lines[..];
+        for &(before, _, cut) in self.dumps.iter().filter(|(_, own, _)| *own == image) {
+            let (now, later) = rest.split_at(before - (self.lines.len() - rest.len()));
+            all.extend_from_slice(now);
+            all.extend(lines_of(cut));
+            rest = later;
+        }
+        all.extend_from_slice(rest);
+        all
     }
 
     /// Completes the last line; returns it, if there is one.
@@ -265,5 +302,31 @@ mod tests {
         assert_eq!(printed.finish(7).map(String::as_str), Some("**7** thi"));
         assert_eq!(printed.finish(7), None);
         assert_eq!(printed.lines.len(), 3);
+    }
+
+    #[test]
+    fn backtraces_and_dumps_stand_where_they_happened() {
+        let mut printed = Printed::default();
+        let frames = ["   at 0x1: f (in a)".to_owned(), "   by 0x2: g (in a)".to_owned()];
+        printed.take(7, "text\n");
+        printed.trace(7, &frames);
+        printed.dump(0, 0);
+        printed.dump(1, 0);
+        printed.take(7, "open");
+        printed.trace(7, &frames);
+        printed.tell(7, &["told".to_owned()]);
+        printed.dump(0, 1);
+        let all = printed.with_dumps(0, |cut| vec![format!("dump {cut}")]);
+        let expected = [
+            "**7** text",
+            "==7==    at 0x1: f (in a)",
+            "==7==    by 0x2: g (in a)",
+            "dump 0",
+            "**7** open   at 0x1: f (in a)",
+            "==7==    by 0x2: g (in a)",
+            "--7-- told",
+            "dump 1",
+        ];
+        assert_eq!(all, expected);
     }
 }

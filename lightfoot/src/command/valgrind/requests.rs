@@ -3,11 +3,15 @@
 //! A thread counts while its image is instrumented and the thread collects. Requests change one or
 //! the other, and make parts. What is not known answers its default, as in Valgrind.
 
+use super::backtrace::Backtraces;
 use super::printed::Printed;
 use super::settings::{Settings, Tool};
 use super::{log, printed};
 use crate::trace::metric::matches;
-use instrument::mark::{Answer, Birth, Deed, Mark, MarkedBlock, MarkedThread, Marker, ProgramMemory};
+use heap::{AdHocEvents, Follows};
+use instrument::mark::{
+    Answer, Birth, Deed, FunctionCall, Mark, MarkedBlock, MarkedThread, Marker, ProgramMemory,
+};
 use instrument::Module;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -18,6 +22,8 @@ use symbol::{Named, Symbolizer, Wanted, WantedFunctions};
 
 const RUNNING_ON_VALGRIND: u64 = 0x1001;
 const GET_TOOLNAME: u64 = 0x1004;
+const CLIENT_CALL_0: u64 = 0x1101;
+const CLIENT_CALL_3: u64 = 0x1104;
 const PRINTF: u64 = 0x1403;
 const PRINTF_BACKTRACE: u64 = 0x1404;
 const CALLGRIND_DUMP_STATS: u64 = 0x4354_0000;
@@ -26,6 +32,7 @@ const CALLGRIND_TOGGLE_COLLECT: u64 = 0x4354_0002;
 const CALLGRIND_DUMP_STATS_AT: u64 = 0x4354_0003;
 const CALLGRIND_START: u64 = 0x4354_0004;
 const CALLGRIND_STOP: u64 = 0x4354_0005;
+const DHAT_AD_HOC_EVENT: u64 = 0x4448_0000;
 const CACHEGRIND_START: u64 = 0x4347_0000;
 const CACHEGRIND_STOP: u64 = 0x4347_0001;
 
@@ -56,8 +63,19 @@ pub(super) struct Requests {
     /// The log's beginning, without the number of the process, if it is yet to be written to
     /// standard error.
     pub(super) head: Option<Vec<String>>,
+    /// Threads of processes that borrow an image until they execute a program, as `vfork` makes
+    /// them: no threads of the image's own process, and they do not count.
+    pub(super) guests: Vec<u32>,
     /// Whether lines are written to standard error when they are complete.
-    writes_at_once: bool,
+    pub(super) writes_at_once: bool,
+    /// Whether the log tells of requests.
+    is_verbose: bool,
+    backtraces: Backtraces,
+    /// Frames of a backtrace.
+    frames_max: usize,
+    /// Whether DHAT's events are noted.
+    notes_events: bool,
+    pub(super) events: AdHocEvents,
 }
 
 /// What happens at a function.
@@ -81,6 +99,8 @@ type MatchedIn = (Vec<Matched>, WantedFunctions);
 
 /// What the threads of an image do.
 struct ImageState {
+    /// The process of its first thread.
+    pid: i32,
     instruments: bool,
     /// By number of the thread.
     collects: BTreeMap<u32, bool>,
@@ -113,7 +133,13 @@ impl Requests {
             triggers: BTreeMap::new(),
             printed: BTreeMap::new(),
             head: None,
-            writes_at_once: settings.log_file.is_none(),
+            guests: Vec::new(),
+            writes_at_once: settings.log_file.is_none() && !settings.is_verbose(),
+            is_verbose: settings.is_verbose() && tool == Tool::Callgrind,
+            backtraces: Backtraces::default(),
+            frames_max: settings.callers,
+            notes_events: tool == Tool::Dhat && settings.follows == Follows::Nothing,
+            events: AdHocEvents::default(),
         }))
     }
 
@@ -150,7 +176,11 @@ impl Requests {
 
     fn state(&mut self, image: u32) -> &mut ImageState {
         let instruments = self.instruments_at_start;
-        self.images.entry(image).or_insert_with(|| ImageState { instruments, collects: BTreeMap::new() })
+        self.images.entry(image).or_insert_with(|| ImageState {
+            pid: 0,
+            instruments,
+            collects: BTreeMap::new(),
+        })
     }
 
     /// Makes the thread collect or not.
@@ -172,6 +202,7 @@ impl Requests {
         if std::mem::replace(&mut state.instruments, instruments) == instruments {
             return Vec::new();
         }
+        let switched = if instruments { "ON" } else { "OFF" };
         let collecting = state.collects.iter().filter(|(_, collects)| **collects).map(|(thread, _)| *thread);
         let (mut deeds, threads) = (Vec::new(), collecting.collect::<Vec<u32>>());
         if instruments {
@@ -182,7 +213,38 @@ impl Requests {
             deeds.extend(threads.into_iter().map(Deed::Close));
             deeds.extend([Deed::Rest].into_iter().filter(|_| empties));
         }
+        self.tell(thread.pid, &[format!("Client Request: instrumentation switched {switched}")]);
         deeds
+    }
+
+    /// Writes lines to the log of a process, if it tells of requests.
+    fn tell(&mut self, pid: i32, lines: &[String]) {
+        if self.is_verbose {
+            self.printed.entry(pid).or_default().tell(pid, lines);
+        }
+    }
+
+    /// Forgets what was counted since the last part.
+    fn zero(&mut self, thread: &MarkedThread) -> Vec<Deed> {
+        self.tell(thread.pid, &["  Zeroing costs...".to_owned(), "  ...done".to_owned()]);
+        vec![Deed::Drop(self.scope(thread))]
+    }
+
+    /// Calls a function of the program, which does not count: Valgrind runs it natively.
+    fn call(&mut self, thread: &MarkedThread, words: &[u64; 6]) -> Answer {
+        let [code, function, first, second, third, _] = *words;
+        let arguments = [u64::from(thread.thread) + 1, first, second, third];
+        let unused = (CLIENT_CALL_3 - code) as usize;
+        let mut call = FunctionCall { function, arguments };
+        call.arguments[4 - unused..].fill(0);
+        let deeds = if self.counts(thread) { vec![Deed::Close(thread.thread)] } else { Vec::new() };
+        Answer { call: Some(call), deeds, ..Answer::default() }
+    }
+
+    /// Whether the thread counts.
+    fn counts(&mut self, thread: &MarkedThread) -> bool {
+        let state = self.state(thread.image);
+        state.instruments && state.collects.get(&thread.thread).is_some_and(|collects| *collects)
     }
 
     /// The threads that a request of `thread` to dump or to zero is about.
@@ -194,11 +256,21 @@ impl Requests {
         if self.tool != Tool::Callgrind {
             return Vec::new();
         }
-        self.triggers.entry(thread.image).or_default().push(trigger);
+        let triggers = self.triggers.entry(thread.image).or_default();
+        triggers.push(trigger);
+        let cut = triggers.len() - 1;
+        if self.is_verbose {
+            self.printed.entry(thread.pid).or_default().dump(thread.image, cut);
+        }
         vec![Deed::Cut(self.scope(thread))]
     }
 
-    fn request(&mut self, thread: &MarkedThread, words: &[u64; 6], memory: &dyn ProgramMemory) -> Answer {
+    fn request(
+        &mut self,
+        thread: &MarkedThread,
+        (words, registers): (&[u64; 6], &[u64; 17]),
+        memory: &dyn ProgramMemory,
+    ) -> Answer {
         let callgrind = self.tool == Tool::Callgrind;
         let deeds = match words[0] {
             RUNNING_ON_VALGRIND => return Answer { value: Some(1), ..Answer::default() },
@@ -206,16 +278,24 @@ impl Requests {
                 let value = Some(self.tool_name(words, memory));
                 return Answer { value, ..Answer::default() };
             }
+            CLIENT_CALL_0..=CLIENT_CALL_3 => return self.call(thread, words),
             PRINTF | PRINTF_BACKTRACE => {
-                let value = Some(self.print(thread.pid, words, memory));
+                let traced = (words[0] == PRINTF_BACKTRACE).then_some(registers);
+                let value = Some(self.print(thread.pid, words, traced, memory));
                 return Answer { value, ..Answer::default() };
+            }
+            DHAT_AD_HOC_EVENT if self.notes_events => {
+                let stack = self.backtraces.stack((registers, self.frames_max), memory);
+                let stack = stack.into_iter().filter_map(|(module, code)| Some((module?, code)));
+                self.events.happens(words[1], &stack.collect::<Vec<_>>());
+                Vec::new()
             }
             CALLGRIND_DUMP_STATS if callgrind => self.dump(thread, "Client Request".into()),
             CALLGRIND_DUMP_STATS_AT if callgrind => {
                 let text = memory.text(words[1]).unwrap_or_default();
                 self.dump(thread, format!("Client Request: {text}"))
             }
-            CALLGRIND_ZERO_STATS if callgrind => vec![Deed::Drop(self.scope(thread))],
+            CALLGRIND_ZERO_STATS if callgrind => self.zero(thread),
             CALLGRIND_TOGGLE_COLLECT if callgrind => self.toggle(thread),
             CALLGRIND_START if callgrind => self.instrument(thread, true),
             CALLGRIND_STOP if callgrind => self.instrument(thread, false),
@@ -231,15 +311,27 @@ impl Requests {
             (CALLGRIND_TOGGLE_COLLECT, true) if !self.simulates => MarkedBlock::Before,
             _ => MarkedBlock::Behind,
         };
-        Answer { value: Some(0), deeds, block }
+        Answer { value: Some(0), deeds, block, call: None }
     }
 
-    /// Prints for the program; returns the number of bytes.
-    fn print(&mut self, pid: i32, words: &[u64; 6], memory: &dyn ProgramMemory) -> u64 {
+    /// Prints for the program, and the stack of the thread with these registers behind the text;
+    /// returns the number of bytes of the text.
+    fn print(
+        &mut self,
+        pid: i32,
+        words: &[u64; 6],
+        traced: Option<&[u64; 17]>,
+        memory: &dyn ProgramMemory,
+    ) -> u64 {
         let text = printed::formatted(words[1], words[2], memory).unwrap_or_default();
-        let lines = self.printed.entry(pid).or_default().take(pid, &text);
+        let frames = traced
+            .map(|registers| self.backtraces.lines((registers, self.frames_max), memory, &mut self.symbols));
+        let printed = self.printed.entry(pid).or_default();
+        let before = printed.lines.len();
+        printed.take(pid, &text);
+        printed.trace(pid, &frames.unwrap_or_default());
         if self.writes_at_once {
-            lines.iter().for_each(|line| eprintln!("{line}"));
+            printed.lines[before..].iter().for_each(|line| eprintln!("{line}"));
         }
         text.len() as u64
     }
@@ -286,7 +378,7 @@ impl Requests {
             for (name, _) in passed.iter().filter(|(_, own)| *own == role).take(1) {
                 deeds.extend(match role {
                     Role::Toggles => self.toggle(thread),
-                    Role::ZeroesBefore => vec![Deed::Drop(self.scope(thread))],
+                    Role::ZeroesBefore => self.zero(thread),
                     Role::DumpsBefore => self.dump(thread, format!("--dump-before={name}")),
                     Role::DumpsAfter => self.dump(thread, format!("--dump-after={name}")),
                 });
@@ -302,6 +394,7 @@ impl Marker for Requests {
     }
 
     fn entries(&mut self, module: &Module) -> Vec<u64> {
+        self.backtraces.meet(module);
         if self.patterns.is_empty() || !module.path.is_absolute() {
             return Vec::new();
         }
@@ -352,7 +445,11 @@ impl Marker for Requests {
         let is_first = !self.images.contains_key(&thread.image);
         let state = self.state(thread.image);
         if is_first {
-            state.instruments = instruments;
+            (state.pid, state.instruments) = (thread.pid, instruments);
+        }
+        if state.pid != thread.pid {
+            self.guests.push(thread.thread);
+            return Vec::new();
         }
         state.collects.insert(thread.thread, collects);
         match (state.instruments, collects) {
@@ -364,7 +461,11 @@ impl Marker for Requests {
 
     fn reached(&mut self, thread: &MarkedThread, mark: &Mark, memory: &dyn ProgramMemory) -> Answer {
         let deeds = match mark {
-            Mark::Request { words, .. } => return self.request(thread, words, memory),
+            Mark::Request { words, registers, .. } => {
+                return self.request(thread, (words, registers), memory);
+            }
+            Mark::Returned if self.counts(thread) => vec![Deed::Open(thread.thread)],
+            Mark::Returned => Vec::new(),
             Mark::Enters(function) => {
                 let roles = [Role::ZeroesBefore, Role::DumpsBefore, Role::Toggles];
                 self.passes(thread, *function, &roles)
@@ -435,7 +536,7 @@ mod tests {
     }
 
     fn ask(requests: &Rc<RefCell<Requests>>, number: u32, code: u64) -> Answer {
-        let mark = Mark::Request { words: [code, 0, 0, 0, 0, 0], default: 7 };
+        let mark = Mark::Request { words: [code, 0, 0, 0, 0, 0], default: 7, registers: [0; 17] };
         requests.borrow_mut().reached(&thread(0, number), &mark, &NoMemory)
     }
 
@@ -444,7 +545,7 @@ mod tests {
         let all = requests(Settings::default());
         assert_eq!(all.borrow_mut().starts(&thread(0, 0), Birth::Executed), [Deed::Open(0)]);
         assert_eq!(ask(&all, 0, RUNNING_ON_VALGRIND).value, Some(1));
-        for unknown in [0x1101, 0x1301, 0x4d43_0000, CACHEGRIND_START, 0xffff_ffff_ffff] {
+        for unknown in [0x1201, 0x1301, 0x4d43_0000, CACHEGRIND_START, 0xffff_ffff_ffff] {
             assert_eq!(ask(&all, 0, unknown), Answer::default());
         }
     }

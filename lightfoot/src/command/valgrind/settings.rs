@@ -2,7 +2,7 @@
 
 use crate::cli::Rep;
 use crate::report::heap::MassifShape;
-use heap::SnapshotPlan;
+use heap::{Follows, SnapshotPlan};
 use instrument::virtual_machine::{Processor, Repeats, VirtualMachine};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -35,6 +35,7 @@ pub(super) struct Settings {
     pub(super) skipped: Vec<String>,
     pub(super) log_file: Option<String>,
     pub(super) quiet: bool,
+    pub(super) verbose: bool,
     pub(super) command_line_only: bool,
     pub(super) callgrind_file: Option<String>,
     pub(super) cachegrind_file: Option<String>,
@@ -50,6 +51,8 @@ pub(super) struct Settings {
     pub(super) massif: MassifShape,
     /// Frames of a stack, that of the allocating function included.
     pub(super) callers: usize,
+    /// What DHAT follows: with nothing, it notes the program's own events.
+    pub(super) follows: Follows,
     pub(super) lines: bool,
     pub(super) addresses: bool,
     pub(super) compress_strings: bool,
@@ -82,6 +85,7 @@ impl Default for Settings {
             skipped: Vec::new(),
             log_file: None,
             quiet: false,
+            verbose: false,
             command_line_only: false,
             callgrind_file: None,
             cachegrind_file: None,
@@ -97,6 +101,7 @@ impl Default for Settings {
                 allocating: Vec::new(),
             },
             callers: 12,
+            follows: Follows::Blocks,
             lines: true,
             addresses: false,
             compress_strings: true,
@@ -146,6 +151,18 @@ impl Settings {
         })
     }
 
+    /// Whether the log tells of requests and parts.
+    pub(super) fn is_verbose(&self) -> bool {
+        self.verbose && !self.quiet
+    }
+
+    /// Whether the version that is claimed comes before another one.
+    pub(super) fn is_before(&self, major: u32, minor: u32) -> bool {
+        let mut parts = self.version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+        let mut next = || parts.next().unwrap_or(0);
+        (next(), next()) < (major, minor)
+    }
+
     /// Whether the tool simulates caches.
     pub(super) fn simulates_caches(&self) -> bool {
         self.simulates.unwrap_or_else(|| self.caches.iter().any(Option::is_some))
@@ -161,6 +178,12 @@ pub(super) fn tool(all: &mut Settings, value: &str) -> Result<(), String> {
 /// Makes the log empty.
 pub(super) fn quiet(all: &mut Settings, _value: &str) -> Result<(), String> {
     all.quiet = true;
+    Ok(())
+}
+
+/// Makes the log tell of requests and parts.
+pub(super) fn verbose(all: &mut Settings, _value: &str) -> Result<(), String> {
+    all.verbose = true;
     Ok(())
 }
 
@@ -258,11 +281,14 @@ pub(super) fn time_unit(_all: &mut Settings, value: &str) -> Result<(), String> 
 }
 
 /// Reads what DHAT follows.
-pub(super) fn mode(_all: &mut Settings, value: &str) -> Result<(), String> {
-    match value {
-        "heap" => Ok(()),
-        _ => Err("expected heap: copies and events are not followed".into()),
-    }
+pub(super) fn mode(all: &mut Settings, value: &str) -> Result<(), String> {
+    all.follows = match value {
+        "heap" => Follows::Blocks,
+        "copy" => Follows::Copies,
+        "ad-hoc" => Follows::Nothing,
+        _ => return Err("expected heap, copy or ad-hoc".into()),
+    };
+    Ok(())
 }
 
 /// Reads a version such as `3.26.0`.

@@ -2,6 +2,7 @@
 //! which names the fields that it needs.
 
 use super::{HeapReport, SiteRow};
+use heap::Follows;
 use serde_json::{json, Value};
 use std::collections::HashMap;
 
@@ -24,28 +25,49 @@ impl HeapReport {
         let stacks: Vec<Vec<usize>> =
             self.sites.iter().map(|site| site.stack.iter().map(|&frame| number(frame)).collect()).collect();
         let points: Vec<Value> =
-            self.sites.iter().zip(stacks).map(|(site, stack)| point(site, stack)).collect();
-        let file = json!({
+            self.sites.iter().zip(stacks).map(|(site, stack)| self.point(site, stack)).collect();
+        let (mode, verb) = match self.follows {
+            Follows::Blocks => ("heap", "Allocated"),
+            Follows::Copies => ("copy", "Copied"),
+            Follows::Nothing => ("ad-hoc", "Occurred"),
+        };
+        let has_blocks = self.follows == Follows::Blocks;
+        let mut file = json!({
             "dhatFileVersion": 2,
-            "mode": "heap",
-            "verb": "Allocated",
-            "bklt": true,
-            "bkacc": true,
+            "mode": mode,
+            "verb": verb,
+            "bklt": has_blocks,
+            "bkacc": has_blocks,
             "tu": "instrs",
             "Mtu": "Minstr",
-            "tuth": SHORT_LIFE,
             "cmd": self.ran.command.join(" "),
             "pid": self.ran.pid,
             "te": self.instructions,
-            "tg": self.peak_at,
             "pps": points,
             "ftbl": table,
         });
+        match self.follows {
+            Follows::Blocks => (file["tuth"], file["tg"]) = (SHORT_LIFE.into(), self.peak_at.into()),
+            Follows::Copies => {}
+            Follows::Nothing => {
+                for (field, name) in [("bu", "unit"), ("bsu", "units"), ("bksu", "events")] {
+                    file[field] = name.into();
+                }
+            }
+        }
         file.to_string() + "\n"
+    }
+
+    /// A place.
+    fn point(&self, site: &SiteRow, stack: Vec<usize>) -> Value {
+        match self.follows {
+            Follows::Blocks => point(site, stack),
+            _ => json!({ "tb": site.bytes, "tbk": site.blocks, "fs": stack }),
+        }
     }
 }
 
-/// A place.
+/// A place that allocates.
 fn point(site: &SiteRow, stack: Vec<usize>) -> Value {
     let mut point = json!({
         "tb": site.bytes,
@@ -107,6 +129,19 @@ mod tests {
         assert_eq!(file["pps"][0]["fs"], json!([1, 2]));
         assert_eq!(file["pps"][0]["acc"], json!([-3, 1, 5, -4, 0]));
         assert_eq!((&file["pps"][0]["tb"], &file["pps"][0]["ebk"]), (&json!(16), &json!(1)));
+    }
+
+    #[test]
+    fn copies_and_events_have_their_sums_alone() {
+        for (follows, mode, unit) in
+            [(Follows::Copies, "copy", &Value::Null), (Follows::Nothing, "ad-hoc", &json!("unit"))]
+        {
+            let text = HeapReport { follows, ..report() }.dhat();
+            let file: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!((&file["mode"], &file["bu"], &file["bklt"]), (&json!(mode), unit, &json!(false)));
+            assert_eq!(file["pps"], json!([{ "tb": 16, "tbk": 2, "fs": [1, 2] }]));
+            assert!(file["tg"].is_null() && file["tuth"].is_null(), "{text}");
+        }
     }
 
     #[test]

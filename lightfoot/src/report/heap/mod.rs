@@ -9,7 +9,7 @@ mod text;
 
 pub use massif::MassifShape;
 
-use heap::{Amount, HeapProfile, Snapshot};
+use heap::{Amount, Follows, HeapProfile, Snapshot};
 use present::order::SortRows;
 use serde_json::{json, Value};
 use std::path::Path;
@@ -45,6 +45,9 @@ pub struct HeapReport {
     pub frames: Vec<HeapFrame>,
     /// The heap at some moments, if they were asked for.
     pub snapshots: Vec<Snapshot>,
+    /// Which functions were followed. Of copies and of the program's own events, the numbers of
+    /// bytes and blocks allocated are those of their bytes or units, and of events.
+    pub follows: Follows,
     /// Sentences that the user should see.
     pub warnings: Vec<String>,
 }
@@ -172,7 +175,8 @@ impl HeapReport {
         }
         let (instructions, peak_at) = (heap.instructions, heap.peak_at);
         let (total, snapshots) = (SiteRow::of(&heap.all), heap.snapshots.clone());
-        HeapReport { ran, instructions, peak_at, total, sites, frames, snapshots, warnings }
+        let follows = heap.follows;
+        HeapReport { ran, instructions, peak_at, total, sites, frames, snapshots, follows, warnings }
     }
 
     /// Sorts the places by a column, the largest first.
@@ -310,6 +314,7 @@ pub(crate) mod tests {
             sites: vec![row],
             frames: vec![frame("build", 5), frame("main", 9)],
             snapshots: Vec::new(),
+            follows: Follows::Blocks,
             warnings: Vec::new(),
         }
     }

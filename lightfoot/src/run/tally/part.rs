@@ -129,6 +129,11 @@ impl Part {
         self.executions.iter().chain(&self.aside).map(|&(block, _)| block)
     }
 
+    /// How often blocks ran.
+    pub fn entered(&self) -> u64 {
+        self.executions.iter().map(|&(_, times)| times).sum()
+    }
+
     /// How each block that ran was left.
     pub fn blocks_left(&self) -> impl Iterator<Item = (u32, BlockLeft)> + '_ {
         let taken: HashMap<u32, u64> = self.taken.iter().copied().collect();
