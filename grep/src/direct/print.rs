@@ -102,6 +102,10 @@ impl Direct {
         if !self.query.is_plain() || !self.query.main().is_match(part) {
             return false;
         }
+        // Without assertions, what is a match in the part is one in the line.
+        if self.query.main().hir().properties().look_set().is_empty() {
+            return true;
+        }
         // An assertion at the end of a match looks at one character behind it, which must be seen
         // whole. The shortest match suffices; finding the preferred one may take the whole part.
         let end = self.query.main().shortest_match_at(part, 0).ok().flatten();

@@ -231,7 +231,8 @@ impl Regex {
         let _ = self.matching_lines(text, |line| {
             let content = line.start..line.start + crate::line::content(&text[line.clone()], b'\n');
             self.matches_of_line(&text[content], |found| {
-                push(&[base + line.start + found.start..base + line.start + found.end]);
+                let found = base + line.start + found.start..base + line.start + found.end;
+                push(std::slice::from_ref(&found));
             });
             ControlFlow::Continue(())
         });
