@@ -16,9 +16,10 @@
 //! where the pattern is a literal that the engine takes. Queries over logs and web tables leave
 //! out empty strings before they search, and Arrow compares each row's bytes with none: the C
 //! library's `memcmp` reads 0 bytes behind a pointer to nothing, which costs a fault inside of the
-//! processor, 80 ns on Zen 5. Lengths are differences of offsets. **Leaves out** comparisons at a
-//! row's beginning and `strings = ''`, which Parquet files answer from their statistics, and columns
-//! of dictionaries.
+//! processor, 80 ns on Zen 5. Lengths are differences of offsets.
+//!
+//! **Leaves out** comparisons at a row's beginning and `strings = ''`, which Parquet files answer
+//! from their statistics, and columns of dictionaries.
 
 use crate::expression::{with_flags, Cache};
 use crate::function::{pattern_and_occurrences, Functions};

@@ -230,8 +230,8 @@ impl<R: Read> Stream<R> {
         &self.buffer[self.start..self.filled]
     }
 
-    /// Reads on to the end of a long line, unless it is longer than `most` bytes, and goes on behind
-    /// it; its place in the buffer, without its terminator.
+    /// Reads on to the end of a long line, unless it is longer than `most` bytes, and goes on
+    /// behind it; its place in the buffer, without its terminator.
     fn line_up_to(&mut self, most: usize) -> io::Result<Option<Range<usize>>> {
         // The line goes to the front, so that the buffer does not grow from line to line.
         self.whole = self.start;

@@ -95,9 +95,9 @@ impl Starts {
         Some(Starts { scanner, walk, first, fixed_bytes, fixed_in_ascii })
     }
 
-    /// Hands all matches of `text`, whole lines, to `push`, some at a time, in order and with `base`
-    /// added to their places; `beyond` answers where this automaton cannot. The number of these
-    /// questions.
+    /// Hands all matches of `text`, whole lines, to `push`, some at a time, in order and with
+    /// `base` added to their places; `beyond` answers where this automaton cannot. The number of
+    /// these questions.
     pub(super) fn each_match(
         &self,
         text: &[u8],
