@@ -8,7 +8,8 @@
 //! in place of statistics of a text that is not known yet). Lines with it are confirmed in groups:
 //! few by an automaton, many by the program, which runs over copies of them side by side at a tenth
 //! of the cost. Where a text shows more than one hit in [`Required::sparse_bytes`] bytes the search
-//! is given up, for this text and the next few, and bit streams go on. Left out: sets of strings, one of which every match contains.
+//! is given up, for this text and the next few, and bit streams go on. Left out: sets of strings,
+//! one of which every match contains.
 
 use super::commonness::commonness;
 use super::finder::Finder;
