@@ -13,9 +13,9 @@ use std::ops::{ControlFlow, Range};
 /// Number of bytes that [`Regex::first_line`] searches before it sets up streams.
 const NEAR_BYTES: usize = 2 << 10;
 
-/// The first bytes that are not ASCII are searched line by line when all matches are asked for:
-/// the program that marks starts in them costs more to compile.
-const UNMARKED_BYTES: usize = 4 << 10;
+/// Shorter parts of a text that are not ASCII are searched line by line when all matches are asked
+/// for: marking starts in them costs more.
+const MARKED_BYTES: usize = 4 << 10;
 
 /// A compiled expression.
 ///
@@ -193,9 +193,7 @@ impl Regex {
             if at < text.len() {
                 let others = at..end_of_others(text, at, b'\n');
                 at = others.end;
-                scratch.other_bytes = scratch.other_bytes.saturating_add(others.len());
-                let are_many = scratch.other_bytes > UNMARKED_BYTES;
-                match are_many.then(any).flatten() {
+                match any().filter(|_| others.len() >= MARKED_BYTES) {
                     Some(any) => undecided += self.matches_by_starts(any, text, others, scratch, push),
                     // A few lines are searched as the caller would search them.
                     None => self.matches_by_lines(text, others, push),

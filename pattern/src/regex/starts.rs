@@ -52,8 +52,6 @@ pub struct Scratch {
     reversed: Vec<u8>,
     marks: Vec<u64>,
     spans: Vec<Range<usize>>,
-    /// Bytes of lines that were not ASCII so far.
-    pub(super) other_bytes: usize,
 }
 
 /// The end of a match.
