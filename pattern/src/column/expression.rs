@@ -309,13 +309,20 @@ impl ColumnRegex {
 /// Whether samples of a column's bytes are ASCII.
 fn seems_ascii(column: &Column<'_>) -> bool {
     let rows = column.len();
-    [0, rows / 2].into_iter().all(|first| {
+    for first in [0, rows / 2] {
         let mut left = SAMPLE_BYTES;
-        (first..rows).map(|row| column.bytes(row)).all(|bytes| {
+        for row in first..rows {
+            let bytes = column.bytes(row);
+            if !is_ascii(bytes) {
+                return false;
+            }
             left = left.saturating_sub(bytes.len() + 1);
-            left == 0 || is_ascii(bytes)
-        })
-    })
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    true
 }
 
 /// Runs a program over copies of all rows: those that it marks, and those that it could not see.
