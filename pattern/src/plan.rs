@@ -259,6 +259,15 @@ impl Plan {
         compiled.exact.then(|| compiled.scanner.scan())
     }
 
+    /// Whether texts without some string are passed over.
+    pub(crate) fn looks_for_string(&self) -> bool {
+        match &self.engine {
+            Engine::Literal(..) | Engine::Required(..) => true,
+            Engine::Streams(streams) => streams.skips(),
+            Engine::Words(_) | Engine::Records | Engine::Automaton | Engine::Cuda(..) => false,
+        }
+    }
+
     fn streams(&self) -> Option<&Streams> {
         match &self.engine {
             Engine::Literal(_, streams)

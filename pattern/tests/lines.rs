@@ -30,7 +30,10 @@ fn check(pattern: &str, text: &[u8]) {
         assert_eq!(first, expected, "{pattern:?} by {engine}, one by one");
         assert_eq!(regex.find_iter(text).collect::<Vec<_>>(), spans, "{pattern:?} by {engine}");
         let mut each = Vec::new();
-        if regex.each_match(text, &mut Scratch::default(), |found| each.push(found)).is_some() {
+        if regex
+            .each_match(text, &mut Scratch::default(), &mut |spans| each.extend_from_slice(spans))
+            .is_some()
+        {
             assert_eq!(each, spans, "{pattern:?}, starts from bits");
         }
     }
@@ -241,9 +244,9 @@ fn check_each_match(pattern: &str, text: &[u8]) {
     let mut each = Vec::new();
     let mut scratch = Scratch::default();
     // The scratch memory of another text must not show.
-    regex.each_match(&b"abing ing\n".repeat(99), &mut scratch, |_| ());
+    regex.each_match(&b"abing ing\n".repeat(99), &mut scratch, &mut |_| ());
     assert!(
-        regex.each_match(text, &mut scratch, |found| each.push(found)).is_some(),
+        regex.each_match(text, &mut scratch, &mut |spans| each.extend_from_slice(spans)).is_some(),
         "{pattern} has no marks"
     );
     assert_eq!(each, naive(pattern, text).1, "{pattern}");

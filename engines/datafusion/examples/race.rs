@@ -18,7 +18,7 @@ use std::time::Instant;
 const BATCH_ROWS: usize = 8192;
 
 /// ClickBench's queries that search strings, and searches of a log: a name, a table, SQL.
-const QUERIES: [(&str, &str); 15] = [
+const QUERIES: [(&str, &str); 16] = [
     ("q20 URL LIKE", "SELECT count(*) FROM hits WHERE URL LIKE '%google%'"),
     (
         "q21 URL LIKE, groups",
@@ -37,6 +37,10 @@ const QUERIES: [(&str, &str); 15] = [
         "SELECT regexp_replace(Referer, '^https?://(?:www\\.)?([^/]+)/.*$', '\\1') AS k, avg(length(Referer)) AS l, \
          count(*) AS c, min(Referer) FROM hits WHERE Referer <> '' GROUP BY k HAVING count(*) > 100 \
          ORDER BY l DESC, k LIMIT 25",
+    ),
+    (
+        "q28's REGEXP_REPLACE alone",
+        "SELECT sum(octet_length(regexp_replace(Referer, '^https?://(?:www\\.)?([^/]+)/.*$', '\\1'))) FROM hits",
     ),
     ("URL ILIKE", "SELECT count(*) FROM hits WHERE URL ILIKE '%GooGle%'"),
     ("URL LIKE two strings", "SELECT count(*) FROM hits WHERE URL LIKE '%id=%&page=%'"),

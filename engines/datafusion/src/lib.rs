@@ -19,10 +19,10 @@
 //!
 //! `~`, `~*`, `!~`, `!~*`, `regexp_like`, `regexp_count`, `regexp_replace`, `LIKE` and `ILIKE`,
 //! where the pattern is a literal; `EXPLAIN` shows `lightfoot_match` and its sisters in their
-//! place. The functions can be called by name, too: see [`functions`]. Results are DataFusion's
-//! own, for `Utf8`, `LargeUtf8` and `Utf8View`, and null rows stay null. Values are not copied:
-//! expressions run over an array's values where they lie, many rows side by side (the crate
-//! `lightfoot-pattern`).
+//! place, and `octet_length` in that of `<> ''`. The functions can be called by name, too: see
+//! [`functions`]. Results are DataFusion's own, for `Utf8`, `LargeUtf8` and `Utf8View`, and null
+//! rows stay null. Values are not copied: expressions run over an array's values where they lie,
+//! many rows side by side (the crate `lightfoot-pattern`).
 //!
 //! A pattern is compiled once a session. What the engine refuses, patterns that differ by row, and
 //! columns of dictionaries are left to DataFusion's own functions.

@@ -11,14 +11,21 @@
 //! | `regexp_count(strings, 'p'[, 1[, 'flags']])` | `lightfoot_count` |
 //! | `regexp_replace(strings, 'p', 'by'[, 'flags'])` | `lightfoot_replace` |
 //! | `regexp_match(strings, 'p')[1]` of a pattern with at most one group | `lightfoot_extract` |
+//! | `strings <> ''` | `octet_length(strings) <> 0` |
 //!
-//! where the pattern is a literal that the engine takes. **Leaves out** comparisons at a row's
-//! beginning, which Parquet files answer from their statistics, and columns of dictionaries.
+//! where the pattern is a literal that the engine takes. Queries over logs and web tables leave
+//! out empty strings before they search, and Arrow compares each row's bytes with none: the C
+//! library's `memcmp` reads 0 bytes behind a pointer to nothing, which costs a fault inside of the
+//! processor, 80 ns on Zen 5. Lengths are differences of offsets.
+//!
+//! **Leaves out** comparisons at a row's beginning and `strings = ''`, which Parquet files answer
+//! from their statistics, and columns of dictionaries.
 
 use crate::expression::{with_flags, Cache};
 use crate::function::{pattern_and_occurrences, Functions};
 use crate::like::{self, LikeKind};
 use crate::strings::is_string;
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{BinaryExpr, Like, ScalarFunction};
@@ -87,6 +94,7 @@ impl SearchRule {
             Operator::RegexIMatch => (Some("i"), false),
             Operator::RegexNotMatch => (None, true),
             Operator::RegexNotIMatch => (Some("i"), true),
+            Operator::NotEq => return not_empty(binary, schema),
             _ => return None,
         };
         let pattern = with_flags(literal(&binary.right)?, flags);
@@ -166,6 +174,24 @@ impl SearchRule {
         }
         self.cache.get(pattern).map(|_| ())
     }
+}
+
+/// Whether a row is not empty, by its length: null for a null row, as the comparison is.
+fn not_empty(binary: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let strings = match (literal(&binary.left), literal(&binary.right)) {
+        (None, Some("")) => &binary.left,
+        (Some(""), None) => &binary.right,
+        _ => return None,
+    };
+    let none = match strings.get_type(schema).ok()? {
+        DataType::Utf8 | DataType::Utf8View => lit(0i32),
+        DataType::LargeUtf8 => lit(0i64),
+        _ => return None,
+    };
+    // A literal null is folded by the other rules.
+    let is_literal = matches!(**strings, Expr::Literal(..));
+    let length = datafusion::functions::string::octet_length().call(vec![Expr::clone(strings)]);
+    (!is_literal).then(|| length.not_eq(none))
 }
 
 /// A string that is not null.

@@ -74,6 +74,28 @@ async fn others_are_left() {
     }
 }
 
+/// Rows that are not empty are found by their lengths, and null rows are in neither half.
+#[tokio::test]
+async fn rows_that_are_not_empty_are_found_by_length() {
+    let (ours, theirs) = (session(true).await, session(false).await);
+    for strings in ["s", "arrow_cast(s, 'LargeUtf8')", "arrow_cast(s, 'Utf8View')", "lower(s)"] {
+        for (comparison, is_rewritten) in [("<> ''", true), ("= ''", false), ("<> 'x'", false)] {
+            for sql in [
+                format!("SELECT n FROM t WHERE {strings} {comparison}"),
+                format!("SELECT n FROM t WHERE NOT ({strings} {comparison}) OR n > 3"),
+                format!("SELECT {strings} {comparison} FROM t"),
+            ] {
+                assert_eq!(run(&ours, &sql).await, run(&theirs, &sql).await, "{sql}");
+            }
+            let sql = format!("SELECT n FROM t WHERE {strings} {comparison}");
+            assert_eq!(plan(&ours, &sql).await.contains("octet_length"), is_rewritten, "{sql}");
+        }
+    }
+    let sql = "SELECT n FROM t WHERE '' <> s";
+    assert_eq!(run(&ours, sql).await, run(&theirs, sql).await);
+    assert!(plan(&ours, sql).await.contains("octet_length"));
+}
+
 #[tokio::test]
 async fn names_of_columns_stay() {
     let (ours, theirs) = (session(true).await, session(false).await);

@@ -17,6 +17,15 @@ pub(crate) enum Dialect {
     Perl,
 }
 
+impl Dialect {
+    /// Whether a pattern of the list means the same in this dialect. A misread pattern may match no
+    /// line, as the pattern itself does in some texts.
+    fn reads(self, pattern: &str) -> bool {
+        let is_of_perl = ["(?", r"\d", r"\p"].iter().any(|part| pattern.contains(part));
+        self != Dialect::Extended || !is_of_perl
+    }
+}
+
 /// Whether a program ends within the time that it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speed {
@@ -105,7 +114,7 @@ impl Contender {
         most: Duration,
     ) -> Option<(Dialect, Speed)> {
         let mut slow = None;
-        for &dialect in self.dialects {
+        for &dialect in self.dialects.iter().filter(|dialect| dialect.reads(pattern)) {
             match self.count(dialect, pattern, text, most).lines {
                 Some(found) if found == lines => return Some((dialect, Speed::Fast)),
                 Some(_) => {}

@@ -36,6 +36,9 @@ pub(super) struct Sizes {
     pub(super) beyond: usize,
     /// Bytes of a long line that are searched first.
     pub(super) early: usize,
+    /// Longer lines are searched in parts even where a string is looked for first, as they would
+    /// not stay in a cache.
+    pub(super) whole: usize,
     /// Room in front of a read for the beginning of a line.
     pub(super) front: usize,
 }
@@ -50,6 +53,7 @@ impl Sizes {
         piece: PIECE_BYTES,
         beyond: 2 << 10,
         early: 64 << 10,
+        whole: 4 << 20,
         front: 4 << 10,
     };
 }

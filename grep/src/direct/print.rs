@@ -62,7 +62,8 @@ impl Direct {
         match self.answer {
             Answer::CountMatches => {
                 let mut count = 0;
-                if !scratch.dense || !self.each_match(text, scratch, |_| count += 1) {
+                if !scratch.dense || !self.each_match(text, scratch, &mut |spans| count += spans.len() as u64)
+                {
                     let _ = self.lines(text, |line| {
                         count += self.worth(&text[line]);
                         ControlFlow::Continue(())
@@ -100,6 +101,10 @@ impl Direct {
         let part = &line[..line.len().min(self.sizes.early)];
         if !self.query.is_plain() || !self.query.main().is_match(part) {
             return false;
+        }
+        // Without assertions, what is a match in the part is one in the line.
+        if self.query.main().hir().properties().look_set().is_empty() {
+            return true;
         }
         // An assertion at the end of a match looks at one character behind it, which must be seen
         // whole. The shortest match suffices; finding the preferred one may take the whole part.
@@ -163,7 +168,7 @@ impl Direct {
         if !is_done {
             self.print_lines(text, context, any_nul, printed);
         }
-        scratch.dense = is_dense(self.answer, printed.lines, part.len());
+        scratch.dense = is_dense(self.answer, printed.reported.max(printed.lines), part.len());
         ends
     }
 
@@ -173,16 +178,16 @@ impl Direct {
         &self,
         text: &[u8],
         scratch: &mut ThreadScratch,
-        mut tell: impl FnMut(Range<usize>),
+        tell: &mut dyn FnMut(&[Range<usize>]),
     ) -> bool {
         scratch.unmarked = scratch.unmarked.saturating_sub(1);
         if scratch.unmarked > 0 || !self.query.is_plain() {
             return false;
         }
         let mut matches = 0;
-        let undecided = self.query.main().each_match(text, &mut scratch.marks, |found| {
-            matches += 1;
-            tell(found);
+        let undecided = self.query.main().each_match(text, &mut scratch.marks, &mut |spans| {
+            matches += spans.len() as u64;
+            tell(spans);
         });
         if undecided.is_some_and(|undecided| undecided * UNDECIDED_PART > matches) {
             scratch.unmarked = UNMARKED_PIECES;
@@ -208,9 +213,12 @@ impl Direct {
         let plain = context.prefix.is_empty() && !self.format.line_number && !self.format.byte_offset;
         let (mut number, mut counted, mut matches) = (context.first_line, 0, 0);
         let mut fields = context.prefix.to_vec();
-        let is_marked = self.each_match(part, scratch, |found| {
-            matches += 1;
-            if !plain {
+        let is_marked = self.each_match(part, scratch, &mut |spans| {
+            matches += spans.len() as u64;
+            if plain {
+                return printed.contents(text, base, spans);
+            }
+            for found in spans {
                 if self.format.line_number {
                     number += line_ends(&part[counted..found.start]);
                     counted = found.start;
@@ -220,12 +228,12 @@ impl Direct {
                 fields.truncate(context.prefix.len());
                 self.format.numbers(&mut fields, number, context.offset + (base + found.start) as u64);
                 printed.push(&fields);
+                printed.content(text, base + found.start..base + found.end);
             }
-            printed.content(text, base + found.start..base + found.end);
         });
         // If there are no marks, nothing was pushed: `each_match` decides before its first match,
         // so the caller can still print this piece line by line.
-        printed.lines = matches;
+        (printed.lines, printed.reported) = (matches, matches);
         is_marked
     }
 
@@ -241,7 +249,9 @@ impl Direct {
         let part = &text[context.piece.clone()];
         let (mut next, mut counted) = (context.first_line, 0);
         let mut fields = context.prefix.to_vec();
+        let mut reported = 0;
         let mut report = |number: u64, content: Range<usize>| {
+            reported += 1;
             fields.truncate(context.prefix.len());
             self.format.numbers(&mut fields, number, context.offset + content.start as u64);
             printed.push(&fields);
@@ -281,7 +291,7 @@ impl Direct {
                 ControlFlow::Continue(())
             }
         });
-        (printed.lines, printed.binary) = (lines, binary);
+        (printed.lines, printed.reported, printed.binary) = (lines, reported, binary);
     }
 }
 

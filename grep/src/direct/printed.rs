@@ -25,6 +25,8 @@ pub(super) struct Printed {
     stretches: Vec<(usize, Range<usize>)>,
     /// The number of reported lines.
     pub(super) lines: u64,
+    /// The number of reported matches, where those are printed: a line may have many.
+    pub(super) reported: u64,
     /// The place, in the whole text, of the NUL byte of the first line that was not printed because
     /// of it.
     pub(super) binary: Option<u64>,
@@ -37,7 +39,7 @@ impl Printed {
     pub(super) fn clear(&mut self) {
         self.filled = 0;
         self.stretches.clear();
-        (self.lines, self.binary, self.kept) = (0, None, None);
+        (self.lines, self.reported, self.binary, self.kept) = (0, 0, None, None);
     }
 
     /// Takes the buffer whose text begins at `start` if it is still needed; its owner gets an empty
@@ -84,6 +86,11 @@ impl Printed {
         }
         out[length] = b'\n';
         self.filled += length + 1;
+    }
+
+    /// Appends stretches of the text from `base` on, each with a line feed.
+    pub(super) fn contents(&mut self, text: &[u8], base: usize, contents: &[Range<usize>]) {
+        contents.iter().for_each(|content| self.content(text, base + content.start..base + content.end));
     }
 
     /// Appends a line with its number.

@@ -16,6 +16,7 @@ use super::searcher::{is_marked, Answer, Direct};
 use crate::outcome::SearchOutcome;
 use crate::walk::Haystack;
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 /// Bytes of the longest byte order mark.
@@ -229,6 +230,35 @@ impl<R: Read> Stream<R> {
         &self.buffer[self.start..self.filled]
     }
 
+    /// Reads on to the end of a long line, unless it is longer than `most` bytes, and goes on
+    /// behind it; its place in the buffer, without its terminator.
+    fn line_up_to(&mut self, most: usize) -> io::Result<Option<Range<usize>>> {
+        // The line goes to the front, so that the buffer does not grow from line to line.
+        self.whole = self.start;
+        self.roll();
+        let mut fresh = self.start;
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[fresh..self.filled]) {
+                let line = self.start..fresh + at;
+                self.offset += line.len() as u64 + 1;
+                self.start = line.end + 1;
+                self.whole = self.start;
+                return Ok(Some(line));
+            }
+            if self.filled - self.start > most {
+                return Ok(None);
+            }
+            fresh = self.filled;
+            if self.read()? == 0 {
+                let line = self.start..self.filled;
+                self.offset += line.len() as u64;
+                self.start = self.filled;
+                self.whole = self.filled;
+                return Ok(Some(line));
+            }
+        }
+    }
+
     /// Hands a long line to `visit` part by part, without its terminator, and goes on behind it.
     fn rest_of_line(&mut self, mut visit: impl FnMut(&[u8])) -> io::Result<()> {
         visit(self.beginning());
@@ -381,6 +411,13 @@ impl Direct {
         if self.matches_early(stream.beginning()) {
             stream.rest_of_line(|_| ())?;
             return Ok(Some(!self.invert));
+        }
+        if self.query.main().looks_for_string() {
+            if let Some(line) = stream.line_up_to(self.sizes.whole)? {
+                let line = &stream.buffer[line];
+                // The empty line is none for the engine: this one is longer than a piece.
+                return Ok(Some(self.query.main().is_match(line) != self.invert));
+            }
         }
         let Some(mut line) = self.query.main().long_line() else { return Ok(None) };
         stream.rest_of_line(|part| line.feed(part))?;

@@ -64,6 +64,8 @@ fn tiny() -> Vec<Sizes> {
         beyond,
         early,
         front,
+        // Some long lines are searched whole, others in parts.
+        whole: 2 * piece,
     };
     vec![
         sizes(1, 1, 1, 1, 0, 1),

@@ -12,7 +12,7 @@ use pattern::regex::Scratch;
 fn check_matches(pattern: &str, text: &[u8], regex: &regex::bytes::Regex) {
     let Ok(ours) = pattern::Regex::new(pattern) else { return };
     let (mut found, mut expected) = (Vec::new(), Vec::new());
-    if ours.each_match(text, &mut Scratch::default(), |span| found.push(span)).is_none() {
+    if ours.each_match(text, &mut Scratch::default(), &mut |spans| found.extend_from_slice(spans)).is_none() {
         return;
     }
     for line in pattern::line::each(text, b'\n') {

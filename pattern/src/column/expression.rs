@@ -8,15 +8,17 @@ use super::anchored::AnchoredGroups;
 use super::behind_string::StringGroups;
 use super::gather::{Gatherer, BLOCK_BYTES};
 use super::in_place;
-use super::program::RowProgram;
-use super::rows::{Column, Layout, Offset};
+use super::program::{Marks, RowEnd, RowProgram};
+use super::rows::{Column, Layout};
 use super::string::RowString;
 use crate::bits::{BitKernel, BitWriter, Bitmap};
+use crate::kernel::ascii::is_ascii;
 use crate::regex::{Error, Regex, RegexBuilder, Unit};
 use crate::transpose::CHUNK_BYTES;
 use regex_automata::Input;
 use std::fmt;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// Columns of fewer bytes are searched row by row: setting up streams costs more.
@@ -42,11 +44,32 @@ pub struct ColumnRegex {
     /// A string that every match holds, where looking for it is worth it.
     string: Option<Arc<RowString>>,
     /// Programs for rows where they lie, and for copies of rows.
-    in_place: Arc<OnceLock<Option<RowProgram>>>,
-    program: Arc<OnceLock<Option<RowProgram>>>,
+    in_place: Arc<Programs>,
+    copied: Arc<Programs>,
     anchored_groups: Arc<OnceLock<Option<AnchoredGroups>>>,
     string_groups: Arc<OnceLock<Option<StringGroups>>>,
 }
+
+/// The programs for one way of rows to end, compiled when they are first needed.
+#[derive(Debug, Default)]
+struct Programs {
+    any: OnceLock<Option<RowProgram>>,
+    near: OnceLock<Option<RowProgram>>,
+    /// Columns whose candidates are still taken to be many.
+    dense_columns: AtomicU32,
+}
+
+/// Candidates of a column that are decided one by one, whatever its length, and the part of rows
+/// that may be: deciding a row costs what the program for any row costs for some.
+const SLACK_CANDIDATES: usize = 16;
+const CANDIDATES_PART: usize = 16;
+
+/// This many columns after one with many candidates get the program for any row at once.
+const DENSE_COLUMNS: u32 = 31;
+
+/// Bytes at the beginning and in the middle of a column that are looked at for other characters
+/// than ASCII.
+const SAMPLE_BYTES: usize = 8 << 10;
 
 impl ColumnRegex {
     /// Compiles a pattern with the default options of [`RegexBuilder`].
@@ -75,8 +98,8 @@ impl ColumnRegex {
         let builder = builder.clone().with(|options| options.unit = Unit::Text);
         let regex = builder.build(pattern)?;
         let string = RowString::new(regex.hir()).map(Arc::new);
-        let (in_place, program, anchored_groups, string_groups) = Default::default();
-        Ok(ColumnRegex { regex, string, in_place, program, anchored_groups, string_groups })
+        let (in_place, copied, anchored_groups, string_groups) = Default::default();
+        Ok(ColumnRegex { regex, string, in_place, copied, anchored_groups, string_groups })
     }
 
     /// An expression that gives each row of UTF-8 the answer of the `regex` crate's API of strings,
@@ -142,39 +165,87 @@ impl ColumnRegex {
 
     /// The rows that match, null rows as they are in memory: by a program, where there is one.
     fn scan_streams(&self, column: &Column<'_>) -> Bitmap {
-        match column.layout {
-            Layout::Offsets(values, offsets) => self.scan_in_place(column, values, offsets),
-            Layout::LargeOffsets(values, offsets) => self.scan_in_place(column, values, offsets),
-            Layout::Views(..) => self.scan_blocks(column),
+        let (programs, end) = match column.layout {
+            Layout::Offsets(..) | Layout::LargeOffsets(..) => (&self.in_place, RowEnd::Marked),
+            Layout::Views(..) => (&self.copied, RowEnd::Separator),
+        };
+        if let Some(rows) = self.scan_near(programs, end, column) {
+            return rows;
         }
+        let Some(program) = self.program(programs, end) else { return self.scan_row_by_row(column) };
+        let (rows, odd) = self.marked(program, column);
+        let most = usize::MAX;
+        self.confirmed(program, column, rows, odd, most).expect("any number of rows is decided")
     }
 
-    fn scan_in_place<O: Offset>(&self, column: &Column<'_>, values: &[u8], offsets: &[O]) -> Bitmap {
-        let compile = || RowProgram::in_place(self.regex.hir(), self.regex.options());
-        match self.in_place.get_or_init(compile) {
-            Some(program) => {
-                let rows = in_place::run(program, values, offsets, self.matches(b""));
-                self.confirmed(program, column, rows)
-            }
-            None => self.scan_row_by_row(column),
+    /// The rows that match, by the program of bytes: `None` where there is none, where the column
+    /// is ASCII, and where too many rows would have to be decided one by one.
+    fn scan_near(&self, programs: &Programs, end: RowEnd, column: &Column<'_>) -> Option<Bitmap> {
+        if matches!(programs.near.get(), Some(None)) {
+            return None;
         }
-    }
-
-    /// The rows that match, by copies of them side by side.
-    fn scan_blocks(&self, column: &Column<'_>) -> Bitmap {
-        let Some(program) = self.program() else { return self.scan_row_by_row(column) };
-        let (mut rows, odd) = run(program, column);
-        odd.into_iter().for_each(|row| rows.set(row, self.matches(column.bytes(row))));
-        self.confirmed(program, column, rows)
-    }
-
-    /// The rows that a program marks, without those that it marks besides.
-    fn confirmed(&self, program: &RowProgram, column: &Column<'_>, mut rows: Bitmap) -> Bitmap {
-        if !program.is_exact {
-            let others: Vec<usize> = rows.ones().filter(|&row| !self.matches(column.bytes(row))).collect();
-            others.into_iter().for_each(|row| rows.set(row, false));
+        // Several threads may count one column twice or not at all: that changes speed only.
+        let dense = &programs.dense_columns;
+        if dense.fetch_update(Relaxed, Relaxed, |columns| columns.checked_sub(1)).is_ok() {
+            return None;
+        }
+        if seems_ascii(column) {
+            return None;
+        }
+        let compile = || RowProgram::near(self.regex.hir(), self.regex.options(), end);
+        let program = programs.near.get_or_init(compile).as_ref()?;
+        let (rows, odd) = self.marked(program, column);
+        let most = SLACK_CANDIDATES + column.len() / CANDIDATES_PART;
+        let rows = self.confirmed(program, column, rows, odd, most);
+        if rows.is_none() {
+            dense.store(DENSE_COLUMNS, Relaxed);
         }
         rows
+    }
+
+    /// The rows that a program marks, and those that it could not see.
+    fn marked(&self, program: &RowProgram, column: &Column<'_>) -> (Bitmap, Vec<usize>) {
+        match column.layout {
+            Layout::Offsets(values, offsets) => {
+                (in_place::run(program, values, offsets, self.matches(b"")), Vec::new())
+            }
+            Layout::LargeOffsets(values, offsets) => {
+                (in_place::run(program, values, offsets, self.matches(b"")), Vec::new())
+            }
+            Layout::Views(..) => run(program, column),
+        }
+    }
+
+    /// The rows that a program marks, without those that it marks besides; `None` where more than
+    /// `most` rows would have to be decided.
+    fn confirmed(
+        &self,
+        program: &RowProgram,
+        column: &Column<'_>,
+        mut rows: Bitmap,
+        odd: Vec<usize>,
+        most: usize,
+    ) -> Option<Bitmap> {
+        odd.into_iter().for_each(|row| rows.set(row, self.matches(column.bytes(row))));
+        if program.marks == Marks::Exact {
+            return Some(rows);
+        }
+        let (mut others, mut decided) = (Vec::new(), 0);
+        for row in rows.ones() {
+            let bytes = column.bytes(row);
+            if program.marks == Marks::ExactOnAscii && is_ascii(bytes) {
+                continue;
+            }
+            decided += 1;
+            if decided > most {
+                return None;
+            }
+            if !self.matches(bytes) {
+                others.push(row);
+            }
+        }
+        others.into_iter().for_each(|row| rows.set(row, false));
+        Some(rows)
     }
 
     /// The number of rows that match.
@@ -186,16 +257,17 @@ impl ColumnRegex {
     /// values that lie one behind the other; else `streams`, or `automaton` where the expression
     /// has no program. Compiles the program.
     pub fn engine(&self) -> &'static str {
-        match (&self.string, self.program()) {
+        match (&self.string, self.program(&self.copied, RowEnd::Separator)) {
             (Some(_), _) => "string",
             (None, Some(_)) => "streams",
             (None, None) => "automaton",
         }
     }
 
-    fn program(&self) -> Option<&RowProgram> {
-        let compile = || RowProgram::with_separators(self.regex.hir(), self.regex.options());
-        self.program.get_or_init(compile).as_ref()
+    /// The program for any rows.
+    fn program<'p>(&self, programs: &'p Programs, end: RowEnd) -> Option<&'p RowProgram> {
+        let compile = || RowProgram::any(self.regex.hir(), self.regex.options(), end);
+        programs.any.get_or_init(compile).as_ref()
     }
 
     /// What finds groups where matches begin at the beginnings of rows.
@@ -234,7 +306,26 @@ impl ColumnRegex {
     }
 }
 
-/// Runs a program over all rows: those that it marks, and those that it could not see.
+/// Whether samples of a column's bytes are ASCII.
+fn seems_ascii(column: &Column<'_>) -> bool {
+    let rows = column.len();
+    for first in [0, rows / 2] {
+        let mut left = SAMPLE_BYTES;
+        for row in first..rows {
+            let bytes = column.bytes(row);
+            if !is_ascii(bytes) {
+                return false;
+            }
+            left = left.saturating_sub(bytes.len() + 1);
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    true
+}
+
+/// Runs a program over copies of all rows: those that it marks, and those that it could not see.
 fn run(program: &RowProgram, column: &Column<'_>) -> (Bitmap, Vec<usize>) {
     let bits = BitKernel::detect();
     let mut gatherer = Gatherer::new(column);
@@ -262,5 +353,124 @@ const _: () = assert!(BLOCK_BYTES.is_multiple_of(CHUNK_BYTES));
 impl fmt::Debug for ColumnRegex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ColumnRegex").field("options", &self.regex.options()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows with characters of one to four bytes, and bytes that are none.
+    fn rows(count: usize) -> Vec<Vec<u8>> {
+        let pieces: [&[u8]; 14] = [
+            b"10.0.",
+            b"7.12",
+            b" sing",
+            "ing\u{e9}".as_bytes(),
+            "новость".as_bytes(),
+            b"deadbeef-00aa",
+            b"ERROR",
+            "漢字".as_bytes(),
+            b"_",
+            b"\xd0",
+            "\u{1f600}".as_bytes(),
+            b"\n",
+            b"x",
+            b"",
+        ];
+        let mut seed = 22u64;
+        let mut random = |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) as usize % below
+        };
+        let row = |_| (0..random(9)).flat_map(|_| pieces[random(pieces.len())].to_vec()).collect();
+        (0..count).map(row).collect()
+    }
+
+    /// The program of bytes and the look at other rows decide what the `regex` crate does, for rows
+    /// where they lie and for copies.
+    #[test]
+    fn rows_with_other_characters_are_decided_one_by_one() {
+        let rows = rows(3000);
+        let offsets: Vec<i32> = std::iter::once(0)
+            .chain(rows.iter().scan(0, |end, row| {
+                *end += row.len() as i32;
+                Some(*end)
+            }))
+            .collect();
+        let values = rows.concat();
+        let mut views = Vec::new();
+        for (row, start) in rows.iter().zip(&offsets) {
+            let mut view = [0; 16];
+            view[..4].copy_from_slice(&(row.len() as u32).to_le_bytes());
+            match row.len() > super::super::rows::INLINE_BYTES {
+                true => view[12..].copy_from_slice(&start.to_le_bytes()),
+                false => view[4..4 + row.len()].copy_from_slice(row),
+            }
+            views.push(view);
+        }
+        let buffers = [&values[..]];
+        let columns =
+            [Column::new(&values, &offsets).unwrap(), Column::from_views(&views, &buffers).unwrap()];
+        let mut decided = 0;
+        for pattern in [
+            r"\b[0-9]{1,3}(\.[0-9]{1,3}){3}\b",
+            r"\b[0-9a-f]{8}-[0-9a-f]{4}\b",
+            r"\w+ing\b",
+            r"\Bing",
+            r"^\w+$",
+            r"^.*ERROR$",
+            r"(?i)\bk\S*g",
+            r"\W\d",
+            r"x\b{end}|^$",
+            r"ость\b",
+        ] {
+            let (ours, regex) =
+                (ColumnRegex::new(pattern).unwrap(), regex::bytes::Regex::new(pattern).unwrap());
+            for column in &columns {
+                let (programs, end) = match column.layout {
+                    Layout::Views(..) => (&ours.copied, RowEnd::Separator),
+                    _ => (&ours.in_place, RowEnd::Marked),
+                };
+                let check = |found: &Bitmap, way: &str| {
+                    for (at, row) in rows.iter().enumerate() {
+                        let row_text = String::from_utf8_lossy(row);
+                        assert_eq!(
+                            found.get(at),
+                            regex.is_match(row),
+                            "{pattern} {way} row {at} {row_text:?}"
+                        );
+                    }
+                };
+                let program = RowProgram::near(ours.regex.hir(), ours.regex.options(), end)
+                    .unwrap_or_else(|| panic!("{pattern} has a program of bytes"));
+                let (marked, odd) = ours.marked(&program, column);
+                check(&ours.confirmed(&program, column, marked, odd, usize::MAX).unwrap(), "near");
+                match ours.scan_near(programs, end, column) {
+                    Some(found) => {
+                        decided += 1;
+                        check(&found, "few");
+                    }
+                    None => assert_eq!(programs.dense_columns.load(Relaxed), DENSE_COLUMNS),
+                }
+                check(&ours.scan_streams(column), "streams");
+                check(&ours.scan(column), "scan");
+            }
+        }
+        assert!(decided >= 4, "{decided}");
+    }
+
+    #[test]
+    fn columns_of_ascii_keep_their_program() {
+        let values = b"10.0.0.1 and some text behind it".repeat(1000);
+        let offsets: Vec<i32> = (0..=1000).map(|row| 32 * row).collect();
+        let ours = ColumnRegex::new(r"\b[0-9]+\b").unwrap();
+        let column = Column::new(&values, &offsets).unwrap();
+        assert!(seems_ascii(&column) && ours.scan(&column).count_ones() == 1000);
+        assert!(ours.in_place.near.get().is_none() && ours.in_place.any.get().is_some());
+        let other = "é".repeat(16_000);
+        let column = Column::new(other.as_bytes(), &offsets).unwrap();
+        assert!(!seems_ascii(&column) && ours.scan(&column).count_ones() == 0);
+        assert!(ours.in_place.near.get().is_some());
     }
 }

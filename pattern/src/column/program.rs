@@ -1,48 +1,84 @@
 //! The program of an expression over rows: a row is a haystack by itself, which a separator ends.
 //!
-//! It is compiled when a column repays that, and at most once. **Leaves out** expressions that no
+//! It is compiled when a column repays that, and at most once. Classes of Unicode are hundreds of
+//! operations in each block that holds a character beyond ASCII, so columns with such characters
+//! get a small program of bytes first ([`RowProgram::near`]): what it marks in rows of ASCII is
+//! right, and other marked rows are decided one by one. **Leaves out** expressions that no
 //! program decides within the limits: the automaton searches their rows one by one.
 
 use super::gather::SEPARATOR;
-use crate::compile::{compile, CompileError, CompileOptions, Haystack};
+use crate::compile::{compile, compile_near, CompileError, CompileOptions, Haystack};
 use crate::kernel::Scanner;
 use crate::plan::expression::{has_long_characters, letters, without_word_boundaries};
 use crate::plan::{MOST_LETTERS, MOST_OPERATIONS};
+use crate::regex::ascii::{is_exact_on_ascii, loose, twin};
 use crate::regex::Options;
 use regex_syntax::hir::Hir;
 
-/// A program, and whether its rows are the matching ones; otherwise all of those and perhaps
-/// others.
+/// A program, and what its rows are.
 #[derive(Debug)]
 pub(super) struct RowProgram {
     pub(super) scanner: Scanner,
-    pub(super) is_exact: bool,
+    pub(super) marks: Marks,
+}
+
+/// The rows that a program marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marks {
+    /// Those that match.
+    Exact,
+    /// All of those and perhaps others.
+    Candidates,
+    /// Of rows of ASCII those that match; of others all of those and perhaps others.
+    ExactOnAscii,
+}
+
+/// How rows are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowEnd {
+    /// A separator stands behind each row.
+    Separator,
+    /// A stream marks last bytes.
+    Marked,
+}
+
+impl RowEnd {
+    fn options(self, options: &Options) -> CompileOptions {
+        match self {
+            RowEnd::Separator => compile_options(options),
+            RowEnd::Marked => {
+                let haystack = Haystack::MarkedRow { line_end: options.text_line_end };
+                CompileOptions { haystack, ..compile_options(options) }
+            }
+        }
+    }
 }
 
 impl RowProgram {
-    /// The program of an expression for rows behind separators, where it has one.
-    pub(super) fn with_separators(hir: &Hir, options: &Options) -> Option<RowProgram> {
-        RowProgram::new(hir, options, compile_options(options))
-    }
-
-    /// The program of an expression for rows whose last bytes are marked, where it has one.
-    pub(super) fn in_place(hir: &Hir, options: &Options) -> Option<RowProgram> {
-        let haystack = Haystack::MarkedRow { line_end: options.text_line_end };
-        RowProgram::new(hir, options, CompileOptions { haystack, ..compile_options(options) })
-    }
-
-    fn new(hir: &Hir, options: &Options, compile_options: CompileOptions) -> Option<RowProgram> {
+    /// The program of an expression for any rows, where it has one.
+    pub(super) fn any(hir: &Hir, options: &Options, end: RowEnd) -> Option<RowProgram> {
         if !has_program(hir, options) {
             return None;
         }
-        let (program, is_exact) = match compile(hir, &compile_options) {
-            Ok(program) => (program, true),
+        let compile_options = end.options(options);
+        let (program, marks) = match compile(hir, &compile_options) {
+            Ok(program) => (program, Marks::Exact),
             Err(CompileError::WordAhead { .. }) => {
-                (compile(&without_word_boundaries(hir), &compile_options).ok()?, false)
+                (compile(&without_word_boundaries(hir), &compile_options).ok()?, Marks::Candidates)
             }
             Err(_) => return None,
         };
-        Some(RowProgram { scanner: Scanner::new(&program), is_exact })
+        Some(RowProgram { scanner: Scanner::new(&program), marks })
+    }
+
+    /// A program of bytes in place of one with characters beyond ASCII, where it is exact on rows
+    /// of ASCII.
+    pub(super) fn near(hir: &Hir, options: &Options, end: RowEnd) -> Option<RowProgram> {
+        if !has_program(hir, options) || twin(hir).is_none() || !is_exact_on_ascii(hir) {
+            return None;
+        }
+        let program = compile_near(&loose(hir), &end.options(options)).ok()?;
+        Some(RowProgram { scanner: Scanner::new(&program), marks: Marks::ExactOnAscii })
     }
 }
 

@@ -150,7 +150,12 @@ impl Compiler<'_> {
         }
         match self.words {
             WordAssertions::Exact => (union, end),
-            WordAssertions::Near => (self.or_beside_long(markers.at, union), end),
+            WordAssertions::Near => {
+                // Behind a row's last byte, only that one is beside the assertion.
+                let long = self.bytes(ByteSet::EMPTY.with(0x80..=0xFF));
+                let kept = self.builder.and(markers.end, long);
+                (self.or_beside_long(markers.at, union), self.builder.or(end, kept))
+            }
         }
     }
 

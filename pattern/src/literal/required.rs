@@ -4,12 +4,12 @@
 //! `[а-яё]+ость\b` cannot match without `ость`: looking for that string costs less than computing
 //! Unicode classes for every byte, as long as it is rare. [`Required::of`] reads the string off the
 //! expression: a literal on the way through all concatenations, captures and repetitions of at
-//! least once. Of several it is the one whose rarest pair of neighbouring bytes is rarest
-//! ([`commonness`], a rough table in place of statistics of a text that is not known yet). Lines
-//! with it are confirmed in groups: few by an automaton, many by the program, which runs over
-//! copies of them side by side at a tenth of the cost. Where a text shows more than one hit in
-//! [`Required::sparse_bytes`] bytes the search is given up, for this text and the next few, and bit
-//! streams go on. Left out: sets of strings, one of which every match contains.
+//! least once. Of several it is the one that is likely to be rarest ([`estimate`], by a rough table
+//! in place of statistics of a text that is not known yet). Lines with it are confirmed in groups:
+//! few by an automaton, many by the program, which runs over copies of them side by side at a tenth
+//! of the cost. Where a text shows more than one hit in [`Required::sparse_bytes`] bytes the search
+//! is given up, for this text and the next few, and bit streams go on. Left out: sets of strings,
+//! one of which every match contains.
 
 use super::commonness::commonness;
 use super::finder::Finder;
@@ -180,17 +180,17 @@ fn times(hir: &Hir, string: &[u8]) -> usize {
     }
 }
 
-/// Less is rarer: the rarest pair of the string, a single byte behind all pairs; of equals the
-/// longer one.
+/// Less is rarer; of equals the longer one.
 fn rank(string: &[u8]) -> (u32, usize) {
-    (rarest_pair(string), usize::MAX - string.len())
+    (estimate(string), usize::MAX - string.len())
 }
 
-/// How common the rarest two neighbouring bytes of a string are, from 4 to 18; more than that for a
-/// single byte.
-pub(crate) fn rarest_pair(string: &[u8]) -> u32 {
+/// How common a string is: its rarest two neighbouring bytes, from 4 to 18, and one less for each
+/// byte besides; more than that for a single byte. So `return` is rarer than `if`, whose letters
+/// are.
+pub(crate) fn estimate(string: &[u8]) -> u32 {
     let pairs = string.windows(2).map(|pair| commonness(pair[0]) + commonness(pair[1]));
-    pairs.min().unwrap_or(u32::MAX)
+    pairs.min().map_or(u32::MAX, |pair| pair.saturating_sub(string.len() as u32 - 2))
 }
 
 #[cfg(test)]
@@ -211,6 +211,8 @@ mod tests {
             (r"(\w+zoo)+\d", Some("zoo")),
             (r"the .* quiz", Some(" quiz")),
             (r"a+://b", Some("://b")),
+            (r"if.{0,30}return", Some("return")),
+            (r"return\s+-E[A-Z]+;", Some("-E")),
             (r"(?:ab)*c", Some("c")),
             (r"ab|cd", None),
             (r"(?:ab){0,3}\w", None),

@@ -8,9 +8,9 @@
 use crate::literal::required::{self, Cost};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Streams without Unicode classes are nearly as fast as memory: only strings with pairs of bytes
-/// that are this rare are looked for first.
-const RARE_PAIR: u32 = 11;
+/// Streams without Unicode classes are nearly as fast as memory: only strings that are estimated to
+/// be this rare are looked for first.
+const RARE: u32 = 11;
 
 /// Where streams need no Unicode classes: confirming a line costs as much as streams over
 /// `sparse_bytes` bytes, and compiling their program as much as confirming `patience_lines` lines.
@@ -34,7 +34,7 @@ pub(crate) fn has_long_characters(hir: &Hir) -> bool {
 pub(crate) fn has_rare_string(hir: &Hir) -> bool {
     required::rarest(hir).is_some_and(|string| match has_long_characters(hir) {
         true => string.len() > 1,
-        false => string.len() > 2 && required::rarest_pair(string) <= RARE_PAIR,
+        false => string.len() > 2 && required::estimate(string) <= RARE,
     })
 }
 

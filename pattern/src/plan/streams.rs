@@ -236,6 +236,11 @@ impl Streams {
         self.ascii.as_ref().is_some_and(|twin| !expression::has_rare_string(&twin.hir)) && is_ascii(sample)
     }
 
+    /// Whether stretches of a text are skipped.
+    pub(super) fn skips(&self) -> bool {
+        self.skipper.is_some()
+    }
+
     /// Hands the marks of the text to `visit`, part by part; parts in which no line can match may
     /// be left out.
     pub(super) fn search(

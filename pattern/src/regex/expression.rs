@@ -5,7 +5,7 @@ use super::automaton::Automaton;
 use super::long_line::LongLine;
 use super::options::{Options, Unit};
 use super::spans::Spans;
-use super::starts::{End, Scratch, Starts};
+use super::starts::{Scratch, Starts};
 use crate::plan::Plan;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
@@ -158,20 +158,20 @@ impl Regex {
         }
     }
 
-    /// Pushes all matches of a text of whole lines, those that [`Regex::find_iter`] finds, in
-    /// order: the way for texts in which matches are many. The number of places that took the
-    /// general engine, which costs more than asking it for whole lines; none, and nothing was
-    /// pushed, where there is no such way for this expression.
+    /// Pushes all matches of a text of whole lines, those that [`Regex::find_iter`] finds, in order
+    /// and some at a time: the way for texts in which matches are many. The number of places that
+    /// took the general engine, which costs more than asking it for whole lines; none, and nothing
+    /// was pushed, where there is no such way for this expression.
     ///
-    /// Cost: the text is copied and scanned once, whether or not it matches, and each match costs a
-    /// look at its bytes.
+    /// Cost: the text is scanned once, whether or not it matches, and each match costs a look at
+    /// its bytes, or none where all matches have one length.
     ///
     /// ```
     /// use lightfoot_pattern::regex::Scratch;
     /// let regex = lightfoot_pattern::Regex::new("[a-z]+ing")?;
     /// let mut found = Vec::new();
     /// let text = b"sing\ndancing\n";
-    /// let way = regex.each_match(text, &mut Scratch::default(), |span| found.push(span));
+    /// let way = regex.each_match(text, &mut Scratch::default(), &mut |spans| found.extend_from_slice(spans));
     /// assert!(way.is_none() || found == [0..4, 5..12]);
     /// # Ok::<(), lightfoot_pattern::regex::Error>(())
     /// ```
@@ -179,26 +179,24 @@ impl Regex {
         &self,
         text: &[u8],
         scratch: &mut Scratch,
-        mut push: impl FnMut(Range<usize>),
+        push: &mut dyn FnMut(&[Range<usize>]),
     ) -> Option<u64> {
         let any = || self.starts.get_or_init(|| Starts::new(&self.hir, &self.options)).as_ref();
         let Some(ascii) = self.ascii_starts() else {
-            return Some(self.matches_by_starts(any()?, text, 0..text.len(), scratch, &mut push));
+            return Some(self.matches_by_starts(any()?, text, 0..text.len(), scratch, push));
         };
         let (mut at, mut undecided) = (0, 0);
         while at < text.len() {
             let end = end_of_ascii(text, at, b'\n');
-            undecided += self.matches_by_starts(ascii, text, at..end, scratch, &mut push);
+            undecided += self.matches_by_starts(ascii, text, at..end, scratch, push);
             at = end;
             if at < text.len() {
                 let others = at..end_of_others(text, at, b'\n');
                 at = others.end;
                 match any().filter(|_| others.len() >= MARKED_BYTES) {
-                    Some(any) => {
-                        undecided += self.matches_by_starts(any, text, others, scratch, &mut push);
-                    }
+                    Some(any) => undecided += self.matches_by_starts(any, text, others, scratch, push),
                     // A few lines are searched as the caller would search them.
-                    None => self.matches_by_lines(text, others, &mut push),
+                    None => self.matches_by_lines(text, others, push),
                 }
             }
         }
@@ -219,35 +217,20 @@ impl Regex {
         text: &[u8],
         lines: Range<usize>,
         scratch: &mut Scratch,
-        push: &mut impl FnMut(Range<usize>),
+        push: &mut dyn FnMut(&[Range<usize>]),
     ) -> u64 {
         let (base, text) = (lines.start, &text[lines]);
-        starts.mark(text, scratch);
-        let (mut at, mut undecided) = (0, 0);
-        while let Some(start) = scratch.next(text.len(), at) {
-            let end = match starts.end_of(text, start) {
-                End::At(end) => Some(end),
-                End::Nowhere => None,
-                End::Unknown => {
-                    undecided += 1;
-                    self.end_within_line(text, start)
-                }
-            };
-            if let Some(end) = end {
-                push(base + start..base + end);
-            }
-            at = end.unwrap_or(start + 1);
-        }
-        undecided
+        starts.each_match(text, base, scratch, &|start| self.end_within_line(text, start), push)
     }
 
     /// Pushes the matches in some lines, line by line.
-    fn matches_by_lines(&self, text: &[u8], lines: Range<usize>, push: &mut impl FnMut(Range<usize>)) {
+    fn matches_by_lines(&self, text: &[u8], lines: Range<usize>, push: &mut dyn FnMut(&[Range<usize>])) {
         let (base, text) = (lines.start, &text[lines]);
         let _ = self.matching_lines(text, |line| {
             let content = line.start..line.start + crate::line::content(&text[line.clone()], b'\n');
             self.matches_of_line(&text[content], |found| {
-                push(base + line.start + found.start..base + line.start + found.end);
+                let found = base + line.start + found.start..base + line.start + found.end;
+                push(std::slice::from_ref(&found));
             });
             ControlFlow::Continue(())
         });
@@ -297,6 +280,18 @@ impl Regex {
     /// ```
     pub fn long_line(&self) -> Option<LongLine<'_>> {
         self.plan.scan_of_any_text().map(LongLine::new)
+    }
+
+    /// Whether a text without a certain string is passed over at the speed of memory, which a line
+    /// that comes in pieces is not ([`Regex::long_line`]).
+    ///
+    /// ```
+    /// assert!(lightfoot_pattern::Regex::new(r"\w+@\w+")?.looks_for_string());
+    /// assert!(!lightfoot_pattern::Regex::new("[a-z]+")?.looks_for_string());
+    /// # Ok::<(), lightfoot_pattern::regex::Error>(())
+    /// ```
+    pub fn looks_for_string(&self) -> bool {
+        self.plan.looks_for_string()
     }
 
     /// Whether an empty string can be a match.

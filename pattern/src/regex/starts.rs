@@ -7,11 +7,13 @@
 //! the start of the next one, because no match starts before it; an anchored automaton walks from
 //! there to the end of the preferred match. It supports ASCII only, so its tables are small, and
 //! stops at the first other byte; searches that it cannot decide go to the general engine, line by
-//! line. **Leaves out** expressions that match the empty string, and line ends other than a line
-//! feed.
+//! line. Where all matches have one length and a mark is sure, a match is its mark. **Leaves out**
+//! expressions that match the empty string, and line ends other than a line feed.
 
+use super::ascii::twin;
 use super::options::{Options, Terminator, Unit};
 use crate::compile::{compile_starts, CompileOptions};
+use crate::kernel::ascii::is_ascii;
 use crate::kernel::Scanner;
 use crate::plan::MOST_OPERATIONS;
 use crate::transpose::reverse;
@@ -23,7 +25,7 @@ use regex_automata::{Anchored, MatchKind};
 use regex_syntax::hir::{
     Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look, Repetition,
 };
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// Larger tables would not stay in the caches.
 const TABLE_BYTES: usize = 256 << 10;
@@ -35,13 +37,21 @@ pub(super) struct Starts {
     /// The first state by the byte before, and at the start of the text; none where it takes more
     /// than ASCII to tell.
     first: Vec<Option<StateID>>,
+    /// The length of all matches, where they have one and each mark is a match.
+    fixed_bytes: Option<usize>,
+    /// Whether that is so in texts of ASCII only.
+    fixed_in_ascii: bool,
 }
+
+/// Matches that are handed on together.
+const BATCH_MATCHES: usize = 512;
 
 /// Scratch memory of [`super::Regex::each_match`], to be used again.
 #[derive(Debug, Default)]
 pub struct Scratch {
     reversed: Vec<u8>,
     marks: Vec<u64>,
+    spans: Vec<Range<usize>>,
 }
 
 /// The end of a match.
@@ -75,7 +85,64 @@ impl Starts {
             walk.start_state(&config).ok()
         });
         let first = first.collect();
-        Some(Starts { scanner, walk, first })
+        // Beside characters beyond ASCII, marks of classes of characters are a superset, and so are
+        // assertions about words.
+        let length = hir.properties().minimum_len();
+        let fixed_bytes = length.filter(|_| length == hir.properties().maximum_len() && twin(hir).is_none());
+        let fixed_in_ascii = hir.properties().look_set().contains_word();
+        Some(Starts { scanner, walk, first, fixed_bytes, fixed_in_ascii })
+    }
+
+    /// Hands all matches of `text`, whole lines, to `push`, some at a time, in order and with
+    /// `base` added to their places; `beyond` answers where this automaton cannot. The number of
+    /// these questions.
+    pub(super) fn each_match(
+        &self,
+        text: &[u8],
+        base: usize,
+        scratch: &mut Scratch,
+        beyond: &dyn Fn(usize) -> Option<usize>,
+        push: &mut dyn FnMut(&[Range<usize>]),
+    ) -> u64 {
+        self.mark(text, scratch);
+        let (mut at, mut undecided) = (0, 0);
+        let fixed_bytes = self.fixed_bytes.filter(|_| !self.fixed_in_ascii || is_ascii(text));
+        let mut spans = std::mem::take(&mut scratch.spans);
+        spans.clear();
+        let (last, within) = (text.len() / 64, u64::MAX >> (63 - text.len() % 64));
+        // Marks are counted from the end of the text.
+        for (number, &word) in scratch.marks.iter().enumerate().take(last + 1).rev() {
+            let mut left = if number == last { word & within } else { word };
+            while left != 0 {
+                let bit = 63 - left.leading_zeros() as usize;
+                left ^= 1 << bit;
+                let start = text.len() - (64 * number + bit);
+                if start < at {
+                    continue;
+                }
+                let end = match fixed_bytes {
+                    Some(bytes) => Some(start + bytes),
+                    None => match self.end_of(text, start) {
+                        End::At(end) => Some(end),
+                        End::Nowhere => None,
+                        End::Unknown => {
+                            undecided += 1;
+                            beyond(start)
+                        }
+                    },
+                };
+                let Some(end) = end else { continue };
+                at = end;
+                spans.push(base + start..base + end);
+                if spans.len() == BATCH_MATCHES {
+                    push(&spans);
+                    spans.clear();
+                }
+            }
+        }
+        push(&spans);
+        scratch.spans = spans;
+        undecided
     }
 
     /// Marks all places of `text`, whole lines, where a match can start.
@@ -115,25 +182,6 @@ impl Starts {
             end = End::At(text.len());
         }
         end
-    }
-}
-
-impl Scratch {
-    /// The first marked place of a text of `length` bytes at or behind `at`.
-    #[inline]
-    pub(super) fn next(&self, length: usize, at: usize) -> Option<usize> {
-        // Marks are counted from the end of the text.
-        let last = length - at;
-        let word = (last / 64).min(self.marks.len().checked_sub(1)?);
-        let within = if word == last / 64 { u64::MAX >> (63 - last % 64) } else { u64::MAX };
-        let mut left = self.marks[word] & within;
-        let mut rest = self.marks[..word].iter().rev();
-        let mut base = 64 * word;
-        while left == 0 {
-            left = *rest.next()?;
-            base -= 64;
-        }
-        Some(length - (base + 63 - left.leading_zeros() as usize))
     }
 }
 
@@ -219,19 +267,49 @@ mod tests {
         }
     }
 
+    /// Matches of one length are found by their marks, others by a walk; the automaton of the
+    /// `regex` crate says what they are.
     #[test]
-    fn marks_are_found_from_any_place() {
-        let length = 200;
-        let starts = [0, 1, 63, 64, 65, 127, 128, 136, 137, 199];
-        let mut scratch = Scratch { reversed: Vec::new(), marks: vec![0; length / 64 + 1] };
-        for start in starts {
-            let mark = length - start;
-            scratch.marks[mark / 64] |= 1 << (mark % 64);
+    fn matches_of_one_length_are_their_marks() {
+        let options = Options::default();
+        let ascii = "sing, omega dancing\nkoshka going on and on; ing ing aaaaaa\n\n";
+        let other = "sing, Ωμέγα dancing\n漢字 кошка going on and on; ing ing aaaaaa\n\n";
+        for (pattern, is_fixed) in [
+            (r"(?-u:\b[a-z]{6}\b)", true),
+            (r"(?-u)\b[^ \n]{3}", true),
+            ("aa", true),
+            ("ш[а-к]", false),
+            ("шк", true),
+            ("on|in", true),
+            ("on|ing", false),
+            (r"\b[a-z]{6}\b", false),
+            (r"(?-u:\w+)", false),
+            ("(?m)^[a-z]{4}", true),
+            ("(?m)[a-z]$", true),
+        ] {
+            let hir = ParserBuilder::new().utf8(false).build().parse(pattern).unwrap();
+            let starts = Starts::new(&hir, &options).unwrap();
+            assert_eq!(starts.fixed_bytes.is_some(), is_fixed, "{pattern}");
+            let regex = regex::bytes::Regex::new(pattern).unwrap();
+            for line in [ascii, other] {
+                for length in [0, 1, 20, 62, 63, 64, 65, 127, 128, 511, 512, 513, 9000, 70_000] {
+                    let text: Vec<u8> = line.bytes().cycle().take(length).collect();
+                    let expected: Vec<_> = regex.find_iter(&text).map(|found| found.range()).collect();
+                    let (mut found, mut scratch) = (Vec::new(), Scratch::default());
+                    let beyond = |start| regex.find_at(&text, start).map(|found| found.end());
+                    // What a walk cannot decide may start elsewhere: the engine says where.
+                    let beyond = |start| {
+                        let starts_here =
+                            regex.find_at(&text, start).is_some_and(|found| found.start() == start);
+                        beyond(start).filter(|_| starts_here)
+                    };
+                    starts.each_match(&text, 7, &mut scratch, &beyond, &mut |spans| {
+                        assert!(spans.len() <= BATCH_MATCHES);
+                        found.extend(spans.iter().map(|span| span.start - 7..span.end - 7));
+                    });
+                    assert_eq!(found, expected, "{pattern} in {length} bytes");
+                }
+            }
         }
-        for at in 0..=length {
-            let expected = starts.iter().copied().find(|&start| start >= at);
-            assert_eq!(scratch.next(length, at), expected, "{at}");
-        }
-        assert_eq!(Scratch::default().next(0, 0), None);
     }
 }
