@@ -36,6 +36,14 @@ pub(crate) trait Lane: Plain + Word + Debug + Send + Sync {
     /// last.
     fn cells<S: Simd>(simd: S, roots: &[u32], cut: &Cut<Self>, queries: &[Self; GATHERED])
         -> [u32; GATHERED];
+    /// The lines of queries, from the entries of their roots, and their fractions there, not widened;
+    /// a root behind the last stands for the last.
+    fn lines<S: Simd>(
+        simd: S,
+        roots: &[u32],
+        cut: &Cut<Self>,
+        queries: &[Self; GATHERED],
+    ) -> ([u32; GATHERED], [Self; GATHERED]);
     /// The four columns of a table's rows at the places `at`; a place behind the last row stands
     /// for the last.
     fn gather_rows<S: Simd>(simd: S, table: &[[Self; 4]], at: &[u32; GATHERED]) -> [[Self; GATHERED]; 4];
@@ -61,7 +69,7 @@ pub(crate) trait Lane: Plain + Word + Debug + Send + Sync {
 }
 
 macro_rules! define_lane {
-    ($lane:ty, $wide:ty, $per:literal, $node:ident, $less:ident, $cells:ident, $gather:ident) => {
+    ($lane:ty, $wide:ty, $per:literal, $node:ident, $less:ident, $cells:ident, $lines:ident, $gather:ident) => {
         impl Lane for $lane {
             type Node = [$lane; $per];
             const BITS: u32 = <$lane>::BITS;
@@ -95,6 +103,16 @@ macro_rules! define_lane {
             }
 
             #[inline(always)]
+            fn lines<S: Simd>(
+                simd: S,
+                roots: &[u32],
+                cut: &Cut<Self>,
+                queries: &[Self; GATHERED],
+            ) -> ([u32; GATHERED], [Self; GATHERED]) {
+                simd.$lines(roots, cut, queries)
+            }
+
+            #[inline(always)]
             fn gather_rows<S: Simd>(
                 simd: S,
                 table: &[[Self; 4]],
@@ -112,8 +130,8 @@ macro_rules! define_lane {
     };
 }
 
-define_lane!(u32, u64, 16, u32s, less_u32, cells_u32, gather_rows);
-define_lane!(u64, u128, 8, u64s, less_u64, cells_u64, gather_wide_rows);
+define_lane!(u32, u64, 16, u32s, less_u32, cells_u32, lines_u32, gather_rows);
+define_lane!(u64, u128, 8, u64s, less_u64, cells_u64, lines_u64, gather_wide_rows);
 
 /// A key type whose order a lane keeps exactly: the six types of 32 and 64 bits.
 pub(crate) trait Exact: Copy + Sync {

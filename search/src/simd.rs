@@ -37,6 +37,17 @@ pub(crate) trait Simd: Copy {
     fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
         words.iter().rev().fold(0, |marks, &word| marks << 1 | u64::from(word as u32 & mask != 0))
     }
+    /// Writes the numbers of the set bits of `marks` into `list`, lowest first, each plus `first`,
+    /// and returns how many there are. What it writes behind them means nothing.
+    #[inline(always)]
+    fn list_marks(self, mut marks: u64, first: u32, list: &mut [u32; MARKS]) -> usize {
+        let count = (marks.count_ones() as usize).min(MARKS);
+        for number in &mut list[..count] {
+            *number = first + marks.trailing_zeros();
+            marks &= marks - 1;
+        }
+        count
+    }
     /// A mask of the numbers of `a` that differ from those of `b`; the first number's bit is the
     /// lowest.
     #[inline(always)]
@@ -61,6 +72,35 @@ pub(crate) trait Simd: Copy {
     fn cells_u64(self, roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; GATHERED] {
         let last = roots.len() - 1;
         queries.map(|query| cut.cell(roots[cut.root(query).min(last)], query))
+    }
+    /// The lines of queries, from the entries of their roots, and their fractions there
+    /// ([`Cut::line`]); a root behind the last stands for the last.
+    ///
+    /// # Panics
+    /// When there are no roots.
+    #[inline(always)]
+    fn lines_u32(
+        self,
+        roots: &[u32],
+        cut: &Cut<u32>,
+        queries: &[u32; GATHERED],
+    ) -> ([u32; GATHERED], [u32; GATHERED]) {
+        let located = queries.map(|query| cut.line(roots[cut.root(query).min(roots.len() - 1)], query));
+        (located.map(|(line, _)| line), located.map(|(_, fraction)| fraction))
+    }
+    /// [`Simd::lines_u32`] of 64-bit lanes.
+    ///
+    /// # Panics
+    /// When there are no roots.
+    #[inline(always)]
+    fn lines_u64(
+        self,
+        roots: &[u32],
+        cut: &Cut<u64>,
+        queries: &[u64; GATHERED],
+    ) -> ([u32; GATHERED], [u64; GATHERED]) {
+        let located = queries.map(|query| cut.line(roots[cut.root(query).min(roots.len() - 1)], query));
+        (located.map(|(line, _)| line), located.map(|(_, fraction)| fraction))
     }
     /// The four columns of a table's rows at the places `at`; a place behind the last row stands
     /// for the last.

@@ -46,26 +46,26 @@ fn load<T>(lanes: &T) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 fn less_u8<const SKIP: usize>(lanes: &[u8; 64], query: u8) -> usize {
-    // The mask has a bit per lane: those to skip are shifted out, the others counted.
-    (_mm512_cmplt_epu8_mask(load(lanes), _mm512_set1_epi8(query as i8)) >> SKIP).count_ones() as usize
+    // The mask has a bit per lane; lanes to skip are not compared.
+    _mm512_mask_cmplt_epu8_mask(u64::MAX << SKIP, load(lanes), _mm512_set1_epi8(query as i8)).count_ones() as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 fn less_u16<const SKIP: usize>(lanes: &[u16; 32], query: u16) -> usize {
-    (_mm512_cmplt_epu16_mask(load(lanes), _mm512_set1_epi16(query as i16)) >> SKIP).count_ones() as usize
+    _mm512_mask_cmplt_epu16_mask(u32::MAX << SKIP, load(lanes), _mm512_set1_epi16(query as i16)).count_ones() as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
 fn less_u32<const SKIP: usize>(lanes: &[u32; 16], query: u32) -> usize {
-    (_mm512_cmplt_epu32_mask(load(lanes), _mm512_set1_epi32(query as i32)) >> SKIP).count_ones() as usize
+    _mm512_mask_cmplt_epu32_mask(u16::MAX << SKIP, load(lanes), _mm512_set1_epi32(query as i32)).count_ones() as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
 fn less_u64<const SKIP: usize>(lanes: &[u64; 8], query: u64) -> usize {
-    (_mm512_cmplt_epu64_mask(load(lanes), _mm512_set1_epi64(query as i64)) >> SKIP).count_ones() as usize
+    _mm512_mask_cmplt_epu64_mask(u8::MAX << SKIP, load(lanes), _mm512_set1_epi64(query as i64)).count_ones() as usize
 }
 
 #[inline]
@@ -148,19 +148,97 @@ fn cells_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; 
     let (min, beyond) = (_mm512_set1_epi64(cut.min as i64), _mm512_set1_epi64(cut.beyond as i64));
     let shift = _mm_cvtsi64_si128((cut.shift & 63) as i64);
     let within = _mm512_set1_epi64(cut.within() as i64);
-    let distances = [load::<[u64; 8]>(&queries.as_chunks().0[0]), load(&queries.as_chunks::<8>().0[1])]
-        .map(|query| _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(query, min), min), beyond));
-    // Halves of eight lanes are narrowed to words, and words widened to shifts.
-    let join = |low: __m256i, high: __m256i| _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
-    let narrow = |half: __m512i| _mm512_cvtepi64_epi32(half);
-    let numbers = distances.map(|distance| narrow(_mm512_srl_epi64(distance, shift)));
-    let entries = entries(roots, join(numbers[0], numbers[1]));
+    let (halves, _) = queries.as_chunks::<8>();
+    let (mut distances, mut numbers) = ([_mm512_setzero_si512(); 2], [_mm256_setzero_si256(); 2]);
+    for half in 0..2 {
+        let query = load::<[u64; 8]>(&halves[half]);
+        distances[half] = _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(query, min), min), beyond);
+        numbers[half] = _mm512_cvtepi64_epi32(_mm512_srl_epi64(distances[half], shift));
+    }
+    let entries = entries(roots, joined(numbers));
     let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW));
-    let shifts =
-        [_mm512_castsi512_si256(by), _mm512_extracti64x4_epi64::<1>(by)].map(|by| _mm512_cvtepu32_epi64(by));
-    let below =
-        |half: usize| narrow(_mm512_srlv_epi64(_mm512_and_si512(distances[half], within), shifts[half]));
-    words(_mm512_add_epi32(_mm512_srli_epi32::<BELOW_BITS>(entries), join(below(0), below(1))))
+    let bys = [_mm512_castsi512_si256(by), _mm512_extracti64x4_epi64::<1>(by)];
+    for half in 0..2 {
+        let below = _mm512_and_si512(distances[half], within);
+        let below = _mm512_srlv_epi64(below, _mm512_cvtepu32_epi64(bys[half]));
+        numbers[half] = _mm512_cvtepi64_epi32(below);
+    }
+    words(_mm512_add_epi32(_mm512_srli_epi32::<BELOW_BITS>(entries), joined(numbers)))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn lines_u32(
+    roots: &[u32],
+    cut: &Cut<u32>,
+    queries: &[u32; GATHERED],
+) -> ([u32; GATHERED], [u32; GATHERED]) {
+    let (min, beyond) = (_mm512_set1_epi32(cut.min as i32), _mm512_set1_epi32(cut.beyond as i32));
+    let shift = _mm_cvtsi32_si128((cut.shift & 31) as i32);
+    let distance = _mm512_sub_epi32(_mm512_max_epu32(load(queries), min), min);
+    let distance = _mm512_min_epu32(distance, beyond);
+    let entries = entries(roots, _mm512_srl_epi32(distance, shift));
+    let within = _mm512_and_si512(distance, _mm512_set1_epi32(cut.within() as i32));
+    let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW & 31));
+    let first = _mm512_srli_epi32::<BELOW_BITS>(entries);
+    let line = _mm512_add_epi32(first, _mm512_srlv_epi32(within, by));
+    // A shift by all bits gives 0, as in the plain form.
+    let fraction = _mm512_sllv_epi32(distance, _mm512_sub_epi32(_mm512_set1_epi32(32), by));
+    (words(line), words(fraction))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn lines_u64(
+    roots: &[u32],
+    cut: &Cut<u64>,
+    queries: &[u64; GATHERED],
+) -> ([u32; GATHERED], [u64; GATHERED]) {
+    let (min, beyond) = (_mm512_set1_epi64(cut.min as i64), _mm512_set1_epi64(cut.beyond as i64));
+    let shift = _mm_cvtsi64_si128((cut.shift & 63) as i64);
+    let within = _mm512_set1_epi64(cut.within() as i64);
+    let (halves, _) = queries.as_chunks::<8>();
+    let (mut distances, mut numbers) = ([_mm512_setzero_si512(); 2], [_mm256_setzero_si256(); 2]);
+    for half in 0..2 {
+        let query = load::<[u64; 8]>(&halves[half]);
+        distances[half] = _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(query, min), min), beyond);
+        numbers[half] = _mm512_cvtepi64_epi32(_mm512_srl_epi64(distances[half], shift));
+    }
+    let entries = entries(roots, joined(numbers));
+    let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW));
+    let bys = [_mm512_castsi512_si256(by), _mm512_extracti64x4_epi64::<1>(by)];
+    let mut fractions = [0; GATHERED];
+    for half in 0..2 {
+        let by = _mm512_cvtepu32_epi64(bys[half]);
+        let below = _mm512_srlv_epi64(_mm512_and_si512(distances[half], within), by);
+        numbers[half] = _mm512_cvtepi64_epi32(below);
+        let fraction = _mm512_sllv_epi64(distances[half], _mm512_sub_epi64(_mm512_set1_epi64(64), by));
+        // SAFETY: half of sixteen words is room for a vector of eight; the store needs no
+        // alignment.
+        unsafe { _mm512_storeu_si512(fractions.as_mut_ptr().add(8 * half).cast(), fraction) };
+    }
+    let first = _mm512_srli_epi32::<BELOW_BITS>(entries);
+    (words(_mm512_add_epi32(first, joined(numbers))), fractions)
+}
+
+/// Two halves of a vector of words.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn joined(halves: [__m256i; 2]) -> __m512i {
+    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(halves[0]), halves[1])
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,popcnt")]
+fn list_marks(marks: u64, first: u32, list: &mut [u32; MARKS]) -> usize {
+    let numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(first as i32));
+    let (low, high) = (marks as u16, (marks >> 16) as u16);
+    let count = low.count_ones() as usize;
+    list[..GATHERED].copy_from_slice(&words(_mm512_maskz_compress_epi32(low, numbers)));
+    let numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(GATHERED as i32));
+    list[count..count + GATHERED].copy_from_slice(&words(_mm512_maskz_compress_epi32(high, numbers)));
+    count + high.count_ones() as usize
 }
 
 #[inline]
@@ -242,6 +320,12 @@ define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     }
 
     #[inline(always)]
+    fn list_marks(self, marks: u64, first: u32, list: &mut [u32; MARKS]) -> usize {
+        // SAFETY: the token proves the instructions.
+        unsafe { list_marks(marks, first, list) }
+    }
+
+    #[inline(always)]
     fn differs(self, a: &[u32; DIFFERS], b: &[u32; DIFFERS]) -> u64 {
         // SAFETY: the token proves the instructions.
         unsafe { differs(a, b) }
@@ -257,6 +341,28 @@ define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     fn cells_u64(self, roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; GATHERED] {
         // SAFETY: the token proves the instructions.
         unsafe { cells_u64(roots, cut, queries) }
+    }
+
+    #[inline(always)]
+    fn lines_u32(
+        self,
+        roots: &[u32],
+        cut: &Cut<u32>,
+        queries: &[u32; GATHERED],
+    ) -> ([u32; GATHERED], [u32; GATHERED]) {
+        // SAFETY: the token proves the instructions.
+        unsafe { lines_u32(roots, cut, queries) }
+    }
+
+    #[inline(always)]
+    fn lines_u64(
+        self,
+        roots: &[u32],
+        cut: &Cut<u64>,
+        queries: &[u64; GATHERED],
+    ) -> ([u32; GATHERED], [u64; GATHERED]) {
+        // SAFETY: the token proves the instructions.
+        unsafe { lines_u64(roots, cut, queries) }
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Cell;
-use crate::cut::{Cut, Word};
+use crate::cut::{Cut, Word, BELOW_BITS};
 use crate::lane::{Exact, Lane};
 use crate::layout::method::{Numbers, Refusal};
 use crate::layout::split::digit::{Width, DIRECTORY, WIDTHS};
@@ -23,6 +23,23 @@ const ROOTS_MAX: usize = 1024;
 
 /// Fewest keys for each root.
 const KEYS_PER_ROOT: usize = 64;
+
+/// Roots where they are cut into lines, fewest first, as binary logarithms.
+const DIRECT_ROOTS_BITS: [u32; 3] = [10, 12, 14];
+
+/// Fewest keys for each root that is cut into lines.
+const KEYS_PER_DIRECT_ROOT: usize = 8;
+
+/// The most keys of a line on average where roots are cut into lines: their number is a power of
+/// two, so the average is between half of this and this.
+const DIRECT_LOADS: [(Width, usize); 4] =
+    [(Width::Bits8, 46), (Width::Bits16, 21), (Width::Bits32, 9), (Width::Bits64, 4)];
+
+/// The most keys, in hundredths, in crowded lines where roots are cut into lines.
+const CROWDED_DIRECT_PERCENT: usize = 6;
+
+/// The most bytes of lines for each byte of keys where roots are cut into lines.
+const DIRECT_GROWTH: usize = 3;
 
 /// Keys of a cell on average, coarsest first: a coarse table stays in a nearer cache, a fine one
 /// follows a rough distribution.
@@ -95,8 +112,10 @@ impl<L: Lane> Pieces<L> {
             .find(|(digit, _)| u64::from(digit.bits()) == numbers[2] >> 32 && digit.bits() <= L::BITS)?;
         let scale = Scale::of_buckets(count(numbers[4])?);
         let inner = Split { n: count(n as u64)?, scale, digit, blocks: count(numbers[5])? };
-        let fits = shift < L::BITS && beyond.widen() >> shift <= ROOTS_MAX as u64;
-        fits.then_some(Pieces { cut: Cut { min, beyond, shift }, cells: count(numbers[3])?, inner })
+        let cells = count(numbers[3])?;
+        let most = if cells == 0 { 2 << DIRECT_ROOTS_BITS[2] } else { ROOTS_MAX as u64 };
+        let fits = shift < L::BITS && beyond.widen() >> shift <= most;
+        fits.then_some(Pieces { cut: Cut { min, beyond, shift }, cells, inner })
     }
 
     /// The plan for the sorted `keys`: a shape whose lines are not counted yet, and its cuts.
@@ -118,14 +137,18 @@ impl<L: Lane> Pieces<L> {
         let mut plan = Pieces { cut, cells: 0, inner };
         let roots = plan.cut_roots(keys);
         let mut best: Option<(usize, Pieces<L>, Cuts)> = None;
-        for per_cell in KEYS_PER_CELL {
+        // Many keys are cut as coarsely as few: a table that is small stays near.
+        let coarsest = (keys.len() / ROOTS_MAX / 2).next_power_of_two().max(KEYS_PER_CELL[0]);
+        let coarser = core::iter::successors(Some(coarsest), |per_cell| Some(per_cell / 4));
+        let coarser = coarser.take_while(|&per_cell| per_cell > KEYS_PER_CELL[0]);
+        for per_cell in coarser.chain(KEYS_PER_CELL) {
             let cuts = plan.cut_cells(keys, &roots, per_cell);
             plan.cells = cuts.ranks.len() - 1;
             if best.is_some() && plan.cells > CELLS_MAX {
                 break;
             }
             plan.inner.digit = plan.width(keys, &cuts)?;
-            let crowded = plan.crowded_percent(keys, &cuts);
+            let crowded = plan.crowded_percent(keys, &cuts, &|cell| plan.scale(&keys[cell], 1));
             if best.as_ref().is_none_or(|(least, ..)| crowded + 2 < *least) {
                 best = Some((crowded, plan, cuts));
             }
@@ -135,6 +158,82 @@ impl<L: Lane> Pieces<L> {
         }
         let accepted = best.filter(|(crowded, ..)| *crowded <= REFUSED_PERCENT);
         accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
+    }
+
+    /// The plan whose roots are cut into lines, or `None` where too many keys would stand in crowded
+    /// lines, or lines would take too much memory.
+    pub(super) fn plan_direct<K: Exact<As = L>>(keys: &[K]) -> Option<(Pieces<L>, Cuts)> {
+        if std::env::var_os("LF_NODIRECT").is_some() { return None; }
+        let (min, max) = (keys.first()?.to_lane(), keys.last()?.to_lane());
+        let span = max.minus(min);
+        let beyond = if span < L::MAX { L::narrow(span.widen() + 1) } else { span };
+        let bits = u64::BITS - beyond.widen().leading_zeros();
+        let inner = Split { n: keys.len(), scale: Scale::of_buckets(0), digit: Width::Bits32, blocks: 0 };
+        for roots_bits in DIRECT_ROOTS_BITS {
+            if keys.len() >> roots_bits < KEYS_PER_DIRECT_ROOT || bits < roots_bits + 2 {
+                break;
+            }
+            let cut = Cut { min, beyond, shift: bits - roots_bits };
+            let mut plan = Pieces { cut, cells: 0, inner };
+            let ranks = plan.cut_roots(keys);
+            let widths = DIRECT_LOADS.into_iter().filter(|(digit, _)| digit.bits() <= L::BITS);
+            let (lines, cuts, digit) = widths
+                .map(|(digit, load)| {
+                    let cuts = plan.cut_lines(&ranks, digit, load);
+                    (plan.lines_of_roots(&cuts), cuts, digit)
+                })
+                .min_by_key(|&(lines, ..)| lines)?;
+            plan.inner.digit = digit;
+            let most = DIRECT_GROWTH * size_of_val(keys) / LINE_BYTES;
+            if lines > most || lines >= 1 << (u32::BITS - BELOW_BITS) {
+                continue;
+            }
+            let entry = |root: usize| cut.shift - cuts.logarithms[root];
+            let crowded = plan.crowded_percent(keys, &cuts, &|cell: Range<usize>| {
+                let root = cut.root(keys[cell.start].to_lane());
+                plan.scale_of_root(root, entry(root))
+            });
+            if std::env::var_os("LF_SHOW").is_some() { std::eprintln!("direct {roots_bits} lines {lines} crowded {crowded} {digit:?}"); }
+            if crowded <= CROWDED_DIRECT_PERCENT {
+                return Some((plan, cuts));
+            }
+        }
+        None
+    }
+
+    /// Cuts roots that begin at `ranks` into lines of at most `load` keys on average, whose keys the
+    /// digits tell apart.
+    fn cut_lines(&self, ranks: &[usize], digit: Width, load: usize) -> Cuts {
+        let least = self.cut.shift.saturating_sub(digit.bits());
+        let logarithm = |pair: &[usize]| match pair[1] - pair[0] {
+            0 => 0,
+            // A line spans two values at least.
+            count => count.div_ceil(load).next_power_of_two().ilog2().max(least).min(self.cut.shift - 1),
+        };
+        Cuts { logarithms: ranks.windows(2).map(logarithm).collect(), ranks: ranks.to_vec() }
+    }
+
+    /// The lines of a root with keys that is cut into two to the `logarithm`. Distances end at
+    /// `beyond`, which may be in the midst of the last root.
+    pub(super) fn lines_of_root(&self, number: usize, logarithm: u32) -> usize {
+        let first = (number as u64) << logarithm;
+        let last = self.cut.beyond.widen() >> (self.cut.shift - logarithm);
+        (last.min(first + (1 << logarithm) - 1) - first) as usize + 1
+    }
+
+    /// The lines of all roots; neighbours without keys share one.
+    pub(super) fn lines_of_roots(&self, cuts: &Cuts) -> usize {
+        let mut is_empty = false;
+        let roots = cuts.ranks.windows(2).zip(&cuts.logarithms).enumerate();
+        let lines = roots.map(|(number, (pair, &logarithm))| {
+            let shares = core::mem::replace(&mut is_empty, pair[0] == pair[1]) && is_empty;
+            if shares {
+                0
+            } else {
+                self.lines_of_root(number, logarithm)
+            }
+        });
+        lines.sum()
     }
 
     /// The ranks of the first keys of all roots, and n.
@@ -204,8 +303,14 @@ impl<L: Lane> Pieces<L> {
         }
     }
 
-    /// The hundredths of keys that stand in crowded lines, from a sample of cells with keys.
-    fn crowded_percent<K: Exact<As = L>>(&self, keys: &[K], cuts: &Cuts) -> usize {
+    /// The hundredths of keys that stand in crowded lines, from a sample of cells with keys, which
+    /// `scale` maps to lines.
+    fn crowded_percent<K: Exact<As = L>>(
+        &self,
+        keys: &[K],
+        cuts: &Cuts,
+        scale: &dyn Fn(Range<usize>) -> Scale<L>,
+    ) -> usize {
         let (mut looked_at, mut crowded) = (0, 0);
         let capacity = self.inner.digit.capacity();
         let most = capacity * capacity / 2;
@@ -217,8 +322,8 @@ impl<L: Lane> Pieces<L> {
                 continue;
             }
             next = pair[1] + stride;
-            let cell = &keys[pair[0]..pair[1].min(pair[0] + 4096)];
-            let scale = self.scale(cell, 1);
+            let sampled = pair[0]..pair[1].min(pair[0] + 4096);
+            let (cell, scale) = (&keys[sampled.clone()], scale(sampled));
             looked_at += cell.len();
             let same_line = |a: &K, b: &K| scale.locate(a.to_lane()).0 == scale.locate(b.to_lane()).0;
             let counts = cell.chunk_by(same_line).map(<[K]>::len).filter(|&count| count > capacity);
