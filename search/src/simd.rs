@@ -102,26 +102,47 @@ pub(crate) trait Simd: Copy {
         let located = queries.map(|query| cut.line(roots[cut.root(query).min(roots.len() - 1)], query));
         (located.map(|(line, _)| line), located.map(|(_, fraction)| fraction))
     }
-    /// The four columns of a table's rows at the places `at`; a place behind the last row stands
-    /// for the last.
+    /// The lines of queries, and their fractions there, from the rows of a table at the places `at`:
+    /// the smallest key of a map, its reach, its multiplier, its first line. A place behind the
+    /// last row stands for the last.
     ///
     /// # Panics
     /// When the table is empty.
     #[inline(always)]
-    fn gather_rows(self, table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4] {
-        let last = table.len() - 1;
-        let rows = at.map(|at| &table[(at as usize).min(last)]);
-        [0, 1, 2, 3].map(|column| rows.map(|row| row[column]))
+    fn map_u32(
+        self,
+        table: &[[u32; 4]],
+        at: &[u32; GATHERED],
+        queries: &[u32; GATHERED],
+    ) -> ([u32; GATHERED], [u32; GATHERED]) {
+        let mut mapped = ([0; GATHERED], [0; GATHERED]);
+        for (i, &query) in queries.iter().enumerate() {
+            let [min, beyond, multiplier, first] = table[(at[i] as usize).min(table.len() - 1)];
+            let product = u64::from(query.saturating_sub(min).min(beyond)) * u64::from(multiplier);
+            mapped.0[i] = first.wrapping_add((product >> 32) as u32);
+            mapped.1[i] = product as u32;
+        }
+        mapped
     }
-    /// [`Simd::gather_rows`] of 64-bit words.
+    /// [`Simd::map_u32`] of 64-bit lanes.
     ///
     /// # Panics
     /// When the table is empty.
     #[inline(always)]
-    fn gather_wide_rows(self, table: &[[u64; 4]], at: &[u32; GATHERED]) -> [[u64; GATHERED]; 4] {
-        let last = table.len() - 1;
-        let rows = at.map(|at| &table[(at as usize).min(last)]);
-        [0, 1, 2, 3].map(|column| rows.map(|row| row[column]))
+    fn map_u64(
+        self,
+        table: &[[u64; 4]],
+        at: &[u32; GATHERED],
+        queries: &[u64; GATHERED],
+    ) -> ([u32; GATHERED], [u64; GATHERED]) {
+        let mut mapped = ([0; GATHERED], [0; GATHERED]);
+        for (i, &query) in queries.iter().enumerate() {
+            let [min, beyond, multiplier, first] = table[(at[i] as usize).min(table.len() - 1)];
+            let product = u128::from(query.saturating_sub(min).min(beyond)) * u128::from(multiplier);
+            mapped.0[i] = (first as u32).wrapping_add((product >> 64) as u32);
+            mapped.1[i] = product as u64;
+        }
+        mapped
     }
     /// Prefetches line `index`. Any index is allowed: a prefetch never faults.
     fn prefetch(self, lines: &[Line], index: usize);

@@ -241,13 +241,28 @@ fn list_marks(marks: u64, first: u32, list: &mut [u32; MARKS]) -> usize {
     count + high.count_ones() as usize
 }
 
+/// Sixteen places at the start of a line of memory, where the stack may begin anywhere: they are
+/// stored at once and loaded one by one.
+#[repr(align(64))]
+struct Places([u32; GATHERED]);
+
+/// Places inside a table, to be taken from memory with one load each: without the box, the compiler
+/// extracts them from the vector with two operations each.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn gather_rows(table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4] {
-    // Places are taken from memory, one load each: without the box, the compiler extracts them from
-    // the vector with two operations each.
-    let at = core::hint::black_box(words(inside(table.len(), load(at))));
-    // SAFETY: `inside` returns places inside the table, whose rows are 16 bytes; the load needs no
+fn places(len: usize, at: &[u32; GATHERED]) -> Places {
+    core::hint::black_box(Places(words(inside(len, load(at)))))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn map_u32(
+    table: &[[u32; 4]],
+    at: &[u32; GATHERED],
+    queries: &[u32; GATHERED],
+) -> ([u32; GATHERED], [u32; GATHERED]) {
+    let Places(at) = &places(table.len(), at);
+    // SAFETY: `places` returns places inside the table, whose rows are 16 bytes; the load needs no
     // alignment.
     let row = |i: usize| unsafe { _mm_loadu_si128(table.as_ptr().add(at[i] as usize).cast()) };
     // Four rows that lie four places apart make a vector, so that the transposition below, which
@@ -261,21 +276,29 @@ fn gather_rows(table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4]
     let (a, b, c, d) = (four(0), four(1), four(2), four(3));
     let (ab_low, ab_high) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
     let (cd_low, cd_high) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
-    [
-        words(_mm512_unpacklo_epi64(ab_low, cd_low)),
-        words(_mm512_unpackhi_epi64(ab_low, cd_low)),
-        words(_mm512_unpacklo_epi64(ab_high, cd_high)),
-        words(_mm512_unpackhi_epi64(ab_high, cd_high)),
-    ]
+    let (min, beyond) = (_mm512_unpacklo_epi64(ab_low, cd_low), _mm512_unpackhi_epi64(ab_low, cd_low));
+    let multiplier = _mm512_unpacklo_epi64(ab_high, cd_high);
+    let first = _mm512_unpackhi_epi64(ab_high, cd_high);
+    // Products of even lanes, and of odd lanes, whose halves are put together again.
+    let distance = _mm512_sub_epi32(_mm512_max_epu32(load(queries), min), min);
+    let distance = _mm512_min_epu32(distance, beyond);
+    let even = _mm512_mul_epu32(distance, multiplier);
+    let odd = _mm512_mul_epu32(_mm512_srli_epi64::<32>(distance), _mm512_srli_epi64::<32>(multiplier));
+    let whole = _mm512_mask_mov_epi32(_mm512_srli_epi64::<32>(even), ODD, odd);
+    let fraction = _mm512_mask_mov_epi32(even, ODD, _mm512_slli_epi64::<32>(odd));
+    (words(_mm512_add_epi32(first, whole)), words(fraction))
 }
 
-/// The columns of eight rows of 64-bit words.
+/// The odd lanes of 32 bits.
+const ODD: u16 = 0xAAAA;
+
+/// The lines and fractions of eight queries from the rows at the places `at`.
 ///
 /// # Safety
 /// The places must be inside the table.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn eight_wide_rows(table: &[[u64; 4]], at: &[u32]) -> [__m512i; 4] {
+unsafe fn map_eight(table: &[[u64; 4]], at: &[u32], query: __m512i) -> (__m256i, __m512i) {
     // SAFETY: the caller's places are inside the table, whose rows are 32 bytes; the load needs no
     // alignment.
     let row = |i: usize| unsafe { _mm256_loadu_si256(table.as_ptr().add(at[i] as usize).cast()) };
@@ -284,32 +307,47 @@ unsafe fn eight_wide_rows(table: &[[u64; 4]], at: &[u32]) -> [__m512i; 4] {
     // Within each quarter: columns 0 and 2 of two rows, and columns 1 and 3.
     let (ab_even, ab_odd) = (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
     let (cd_even, cd_odd) = (_mm512_unpacklo_epi64(c, d), _mm512_unpackhi_epi64(c, d));
-    let first = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
-    let second = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-    [
-        _mm512_permutex2var_epi64(ab_even, first, cd_even),
-        _mm512_permutex2var_epi64(ab_odd, first, cd_odd),
-        _mm512_permutex2var_epi64(ab_even, second, cd_even),
-        _mm512_permutex2var_epi64(ab_odd, second, cd_odd),
-    ]
+    let low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+    let high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+    let min = _mm512_permutex2var_epi64(ab_even, low, cd_even);
+    let beyond = _mm512_permutex2var_epi64(ab_odd, low, cd_odd);
+    let multiplier = _mm512_permutex2var_epi64(ab_even, high, cd_even);
+    let first = _mm512_permutex2var_epi64(ab_odd, high, cd_odd);
+    let distance = _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(query, min), min), beyond);
+    // The product of 128 bits from products of halves, as `Lane::scale_abreast` has it.
+    let half = |wide: __m512i| _mm512_srli_epi64::<32>(wide);
+    let (distance_high, multiplier_high) = (half(distance), half(multiplier));
+    let lowest = _mm512_mul_epu32(distance, multiplier);
+    let middle = _mm512_add_epi64(_mm512_mul_epu32(distance_high, multiplier), half(lowest));
+    let low_half = _mm512_set1_epi64(0xFFFF_FFFF);
+    let other = _mm512_mul_epu32(distance, multiplier_high);
+    let other = _mm512_add_epi64(other, _mm512_and_si512(middle, low_half));
+    let whole = _mm512_mul_epu32(distance_high, multiplier_high);
+    let whole = _mm512_add_epi64(_mm512_add_epi64(whole, half(middle)), half(other));
+    let fraction = _mm512_mask_mov_epi32(lowest, ODD, _mm512_slli_epi64::<32>(other));
+    (_mm512_cvtepi64_epi32(_mm512_add_epi64(first, whole)), fraction)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn gather_wide_rows(table: &[[u64; 4]], at: &[u32; GATHERED]) -> [[u64; GATHERED]; 4] {
-    // Places are taken from memory, as in `gather_rows`.
-    let at = core::hint::black_box(words(inside(table.len(), load(at))));
-    // SAFETY: `inside` returns places inside the table.
-    let (low, high) = unsafe { (eight_wide_rows(table, &at[..8]), eight_wide_rows(table, &at[8..])) };
-    [0, 1, 2, 3].map(|column| {
-        let mut all = [0; GATHERED];
-        // SAFETY: sixteen words are room for two vectors of eight; the stores need no alignment.
-        unsafe {
-            _mm512_storeu_si512(all.as_mut_ptr().cast(), low[column]);
-            _mm512_storeu_si512(all.as_mut_ptr().add(8).cast(), high[column]);
-        }
-        all
-    })
+fn map_u64(
+    table: &[[u64; 4]],
+    at: &[u32; GATHERED],
+    queries: &[u64; GATHERED],
+) -> ([u32; GATHERED], [u64; GATHERED]) {
+    let Places(at) = &places(table.len(), at);
+    let (halves, _) = queries.as_chunks::<8>();
+    let (mut lines, mut fractions) = ([_mm256_setzero_si256(); 2], [0; GATHERED]);
+    for half in 0..2 {
+        // SAFETY: `places` returns places inside the table.
+        let (line, fraction) =
+            unsafe { map_eight(table, &at[8 * half..], load::<[u64; 8]>(&halves[half])) };
+        lines[half] = line;
+        // SAFETY: half of sixteen words is room for a vector of eight; the store needs no
+        // alignment.
+        unsafe { _mm512_storeu_si512(fractions.as_mut_ptr().add(8 * half).cast(), fraction) };
+    }
+    (words(joined(lines)), fractions)
 }
 
 define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
@@ -366,15 +404,25 @@ define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     }
 
     #[inline(always)]
-    fn gather_rows(self, table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4] {
+    fn map_u32(
+        self,
+        table: &[[u32; 4]],
+        at: &[u32; GATHERED],
+        queries: &[u32; GATHERED],
+    ) -> ([u32; GATHERED], [u32; GATHERED]) {
         // SAFETY: the token proves the instructions.
-        unsafe { gather_rows(table, at) }
+        unsafe { map_u32(table, at, queries) }
     }
 
     #[inline(always)]
-    fn gather_wide_rows(self, table: &[[u64; 4]], at: &[u32; GATHERED]) -> [[u64; GATHERED]; 4] {
+    fn map_u64(
+        self,
+        table: &[[u64; 4]],
+        at: &[u32; GATHERED],
+        queries: &[u64; GATHERED],
+    ) -> ([u32; GATHERED], [u64; GATHERED]) {
         // SAFETY: the token proves the instructions.
-        unsafe { gather_wide_rows(table, at) }
+        unsafe { map_u64(table, at, queries) }
     }
 
     #[inline(always)]

@@ -26,14 +26,13 @@ pub(super) fn build<L: Lane, K: Exact<As = L>>(
     keys: &[K],
     placing: Placing<impl Vectors>,
 ) -> Result<(Pieces<L>, Memory), Refusal> {
-    if let Some((plan, cuts)) = Pieces::plan_direct(keys) {
-        // Keys that crowd a line beyond a directory in spite of the sample go to cells.
-        match build_planned(plan, &cuts, keys, placing) {
-            Err(Refusal::Crowded) => {}
-            result => return result,
-        }
-    }
     let (plan, cuts) = Pieces::plan(keys)?;
+    match build_planned(plan, &cuts, keys, placing) {
+        // A line was too crowded for a directory in spite of the sample: cells get more lines then.
+        Err(Refusal::Crowded) if plan.is_direct() => {}
+        result => return result,
+    }
+    let (_, plan, cuts) = Pieces::plan_cells(keys)?.ok_or(Refusal::Crowded)?;
     build_planned(plan, &cuts, keys, placing)
 }
 

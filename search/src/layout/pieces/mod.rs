@@ -61,7 +61,7 @@ pub(super) const PROPERTIES: Properties = Properties {
 };
 
 /// A table of more cells is prefetched.
-const NEAR_CELLS: usize = 2048;
+const NEAR_CELLS: usize = 1 << 14;
 
 /// A cell of the table: the smallest key, the reach of the map, its multiplier, and the first line.
 pub(super) type Cell<L> = [L; 4];
@@ -246,23 +246,17 @@ impl<L: Lane, D: Digit, S: Simd> Locate<L, D> for ThroughTables<'_, L, S> {
         let (buckets, _) = located.buckets.as_chunks_mut::<GATHERED>();
         let (digits, _) = located.digits.as_chunks_mut::<GATHERED>();
         let queries = queries.as_chunks::<GATHERED>().0.iter().zip(&cells.0);
-        if self.pieces.is_direct() {
-            for (((queries, _), buckets), digits) in queries.zip(buckets).zip(digits) {
-                let (lines, fractions) = L::lines(self.simd, self.tables.roots, &self.pieces.cut, queries);
-                *buckets = lines;
-                for (digit, fraction) in digits.iter_mut().zip(fractions) {
-                    *digit = D::of(left_aligned(fraction));
-                }
-            }
-            return;
-        }
+        let (simd, tables, cut) = (self.simd, &self.tables, &self.pieces.cut);
+        let is_direct = self.pieces.is_direct();
         for (((queries, cells), buckets), digits) in queries.zip(buckets).zip(digits) {
-            let [mins, beyonds, multipliers, firsts] = L::gather_rows(self.simd, self.tables.cells, cells);
-            for i in 0..GATHERED {
-                let scale = Scale::of_table(mins[i], beyonds[i], multipliers[i]);
-                let (line, fraction) = scale.locate_abreast(queries[i]);
-                buckets[i] = (firsts[i].widen() as u32).wrapping_add(line as u32);
-                digits[i] = D::of(fraction);
+            let (lines, fractions) = if is_direct {
+                L::lines(simd, tables.roots, cut, queries)
+            } else {
+                L::map(simd, tables.cells, cells, queries)
+            };
+            *buckets = lines;
+            for (digit, fraction) in digits.iter_mut().zip(fractions) {
+                *digit = D::of(left_aligned(fraction));
             }
         }
     }

@@ -25,7 +25,7 @@ const ROOTS_MAX: usize = 1024;
 const KEYS_PER_ROOT: usize = 64;
 
 /// Roots where they are cut into lines, fewest first, as binary logarithms.
-const DIRECT_ROOTS_BITS: [u32; 3] = [10, 12, 14];
+const DIRECT_ROOTS_BITS: core::ops::RangeInclusive<u32> = 10..=16;
 
 /// Fewest keys for each root that is cut into lines.
 const KEYS_PER_DIRECT_ROOT: usize = 8;
@@ -34,9 +34,6 @@ const KEYS_PER_DIRECT_ROOT: usize = 8;
 /// two, so the average is between half of this and this.
 const DIRECT_LOADS: [(Width, usize); 4] =
     [(Width::Bits8, 46), (Width::Bits16, 21), (Width::Bits32, 9), (Width::Bits64, 4)];
-
-/// The most keys, in hundredths, in crowded lines where roots are cut into lines.
-const CROWDED_DIRECT_PERCENT: usize = 6;
 
 /// The most bytes of lines for each byte of keys where roots are cut into lines.
 const DIRECT_GROWTH: usize = 3;
@@ -48,19 +45,22 @@ const KEYS_PER_CELL: [usize; 4] = [2048, 512, 128, 32];
 /// A table of cells is not made finer when it would outgrow this many cells.
 const CELLS_MAX: usize = 1 << 18;
 
-/// With more keys, in hundredths, in crowded lines the tree is faster.
-const REFUSED_PERCENT: usize = 25;
+/// What a query costs where roots are cut into lines, in hundredths of a nanosecond on the
+/// processor on which the costs were measured. Only their ratios decide.
+const COST_DIRECT: usize = 115;
 
-/// A table of no more cells may become four times as fine and stays in the second-level cache.
-const NEAR_CELLS: usize = 1 << 12;
+/// What a query costs through a table of cells that is in the first-level cache.
+const COST_CELLS: usize = 150;
 
-/// The most keys, in hundredths, that may stand in crowded lines before a finer table is tried,
-/// while that table is near: a crowded line costs a branch that nobody can predict.
-const CROWDED_NEAR_PERCENT: usize = 3;
+/// What each hundredth of queries adds whose line is crowded: a block is read as well, and found.
+const COST_CROWDED: usize = 4;
 
-/// The most keys, in hundredths, that may stand in crowded lines before a finer table is tried
-/// which is far.
-const CROWDED_FAR_PERCENT: usize = 8;
+/// What a level of the tree costs.
+const COST_LEVEL: usize = 50;
+
+/// Sizes of tables that stay in nearer caches, in bytes, and what a query costs more where the
+/// table is larger.
+const TABLE_COSTS: [(usize, usize); 4] = [(20 << 10, 10), (40 << 10, 15), (128 << 10, 15), (256 << 10, 40)];
 
 /// Cells that are looked at to estimate how many keys stand in crowded lines.
 const SAMPLED_CELLS: usize = 96;
@@ -75,8 +75,25 @@ pub(crate) struct Pieces<L: Lane> {
     pub(super) inner: Split<L>,
 }
 
+/// A plan with its estimated cost and its cuts.
+pub(super) type Planned<L> = (usize, Pieces<L>, Cuts);
+
+/// What a query costs more because of a table of `bytes`.
+fn table_cost(bytes: usize) -> usize {
+    TABLE_COSTS.iter().filter(|(most, _)| bytes > *most).map(|(_, cost)| cost).sum()
+}
+
+/// The levels of a tree of `n` keys.
+fn tree_levels<L: Lane>(n: usize) -> usize {
+    let lines = core::iter::successors(Some(lines_for::<L>(n)), |&lines| {
+        (lines > 1).then(|| lines.div_ceil(L::PER_LINE + 1))
+    });
+    lines.count()
+}
+
 /// The cuts of a plan: for each root, how many cells it has; for each cell, the rank of its first
 /// key, and at the end n.
+#[derive(Clone)]
 pub(super) struct Cuts {
     /// The binary logarithm of each root's number of cells.
     pub(super) logarithms: Vec<u32>,
@@ -113,30 +130,44 @@ impl<L: Lane> Pieces<L> {
         let scale = Scale::of_buckets(count(numbers[4])?);
         let inner = Split { n: count(n as u64)?, scale, digit, blocks: count(numbers[5])? };
         let cells = count(numbers[3])?;
-        let most = if cells == 0 { 2 << DIRECT_ROOTS_BITS[2] } else { ROOTS_MAX as u64 };
+        let most = if cells == 0 { 2 << DIRECT_ROOTS_BITS.end() } else { ROOTS_MAX as u64 };
         let fits = shift < L::BITS && beyond.widen() >> shift <= most;
         fits.then_some(Pieces { cut: Cut { min, beyond, shift }, cells, inner })
     }
 
-    /// The plan for the sorted `keys`: a shape whose lines are not counted yet, and its cuts.
+    /// The plan for the sorted `keys`: a shape whose lines are not counted yet, and its cuts. Of all
+    /// ways to cut that are tried, it has the lowest estimated cost.
     ///
     /// # Errors
     /// [`Refusal::TooMany`]; [`Refusal::Crowded`] when equal keys, or keys too close together,
-    /// would crowd most lines.
+    /// would crowd so many lines that the tree costs less.
     pub(super) fn plan<K: Exact<As = L>>(keys: &[K]) -> Result<(Pieces<L>, Cuts), Refusal> {
-        let (Some(min), Some(max)) = (keys.first(), keys.last()) else { return Err(Refusal::Crowded) };
         if keys.len() >= DIRECTORY as usize / 2 {
             return Err(Refusal::TooMany);
         }
-        let (min, span) = (min.to_lane(), max.to_lane().minus(min.to_lane()));
-        let beyond = if span < L::MAX { L::narrow(span.widen() + 1) } else { span };
-        let bits = u64::BITS - beyond.widen().leading_zeros();
+        let direct = Pieces::plan_direct(keys);
+        // No way through cells costs less than this.
+        if let Some((_, plan, cuts)) = direct.clone().filter(|(cost, ..)| *cost < COST_CELLS) {
+            return Ok((plan, cuts));
+        }
+        let best = [direct, Pieces::plan_cells(keys)?].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
+        let tree = COST_LEVEL * tree_levels::<L>(keys.len());
+        let accepted = best.filter(|(cost, ..)| *cost <= tree);
+        accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
+    }
+
+    /// The plan whose roots are cut into cells with the lowest estimated cost, or `None` where there
+    /// is none.
+    ///
+    /// # Errors
+    /// [`Refusal::TooMany`].
+    pub(super) fn plan_cells<K: Exact<As = L>>(keys: &[K]) -> Result<Option<Planned<L>>, Refusal> {
         let roots_bits = (keys.len() / KEYS_PER_ROOT).clamp(ROOTS_MIN, ROOTS_MAX).ilog2();
-        let inner = Split { n: keys.len(), scale: Scale::of_buckets(0), digit: Width::Bits32, blocks: 0 };
-        let cut = Cut { min, beyond, shift: bits.saturating_sub(roots_bits) };
-        let mut plan = Pieces { cut, cells: 0, inner };
+        let Some(mut plan) = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits)) else {
+            return Ok(None);
+        };
         let roots = plan.cut_roots(keys);
-        let mut best: Option<(usize, Pieces<L>, Cuts)> = None;
+        let mut best: Option<Planned<L>> = None;
         // Many keys are cut as coarsely as few: a table that is small stays near.
         let coarsest = (keys.len() / ROOTS_MAX / 2).next_power_of_two().max(KEYS_PER_CELL[0]);
         let coarser = core::iter::successors(Some(coarsest), |per_cell| Some(per_cell / 4));
@@ -144,61 +175,72 @@ impl<L: Lane> Pieces<L> {
         for per_cell in coarser.chain(KEYS_PER_CELL) {
             let cuts = plan.cut_cells(keys, &roots, per_cell);
             plan.cells = cuts.ranks.len() - 1;
-            if best.is_some() && plan.cells > CELLS_MAX {
+            let least = COST_CELLS + table_cost(plan.cells * size_of::<Cell<L>>());
+            let is_large = plan.cells > CELLS_MAX;
+            if best.as_ref().is_some_and(|&(cost, ..)| is_large || cost <= least) {
                 break;
             }
             plan.inner.digit = plan.width(keys, &cuts)?;
             let crowded = plan.crowded_percent(keys, &cuts, &|cell| plan.scale(&keys[cell], 1));
-            if best.as_ref().is_none_or(|(least, ..)| crowded + 2 < *least) {
-                best = Some((crowded, plan, cuts));
-            }
-            if crowded <= if plan.cells <= NEAR_CELLS { CROWDED_NEAR_PERCENT } else { CROWDED_FAR_PERCENT } {
-                break;
+            let cost = least + COST_CROWDED * crowded;
+            if best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
+                best = Some((cost, plan, cuts));
             }
         }
-        let accepted = best.filter(|(crowded, ..)| *crowded <= REFUSED_PERCENT);
-        accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
+        Ok(best)
     }
 
-    /// The plan whose roots are cut into lines, or `None` where too many keys would stand in crowded
-    /// lines, or lines would take too much memory.
-    pub(super) fn plan_direct<K: Exact<As = L>>(keys: &[K]) -> Option<(Pieces<L>, Cuts)> {
-        if std::env::var_os("LF_NODIRECT").is_some() { return None; }
+    /// The plan whose roots are cut into lines with the lowest estimated cost, or `None` where lines
+    /// would take too much memory.
+    fn plan_direct<K: Exact<As = L>>(keys: &[K]) -> Option<Planned<L>> {
+        let mut best: Option<Planned<L>> = None;
+        for roots_bits in DIRECT_ROOTS_BITS {
+            let mut plan = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits))?;
+            let least = COST_DIRECT + table_cost(plan.roots() * size_of::<u32>());
+            let is_enough = best.as_ref().is_some_and(|&(cost, ..)| cost <= least);
+            if is_enough || keys.len() >> roots_bits < KEYS_PER_DIRECT_ROOT || plan.cut.shift < 2 {
+                break;
+            }
+            let ranks = plan.cut_roots(keys);
+            let (lines, cuts) = plan.choose_width(&ranks)?;
+            let most = DIRECT_GROWTH * size_of_val(keys) / LINE_BYTES;
+            if lines > most || lines >= 1 << (u32::BITS - BELOW_BITS) {
+                continue;
+            }
+            let crowded = plan.crowded_percent(keys, &cuts, &|cell: Range<usize>| {
+                let root = plan.cut.root(keys[cell.start].to_lane());
+                plan.scale_of_root(root, plan.cut.shift - cuts.logarithms[root])
+            });
+            let cost = least + COST_CROWDED * crowded;
+            if best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
+                best = Some((cost, plan, cuts));
+            }
+        }
+        best
+    }
+
+    /// A plan without cuts, whose roots span as many values as `shift` says for the number of bits
+    /// of distances; `None` without keys.
+    fn with_roots<K: Exact<As = L>>(keys: &[K], shift: impl Fn(u32) -> u32) -> Option<Pieces<L>> {
         let (min, max) = (keys.first()?.to_lane(), keys.last()?.to_lane());
         let span = max.minus(min);
         let beyond = if span < L::MAX { L::narrow(span.widen() + 1) } else { span };
         let bits = u64::BITS - beyond.widen().leading_zeros();
         let inner = Split { n: keys.len(), scale: Scale::of_buckets(0), digit: Width::Bits32, blocks: 0 };
-        for roots_bits in DIRECT_ROOTS_BITS {
-            if keys.len() >> roots_bits < KEYS_PER_DIRECT_ROOT || bits < roots_bits + 2 {
-                break;
-            }
-            let cut = Cut { min, beyond, shift: bits - roots_bits };
-            let mut plan = Pieces { cut, cells: 0, inner };
-            let ranks = plan.cut_roots(keys);
-            let widths = DIRECT_LOADS.into_iter().filter(|(digit, _)| digit.bits() <= L::BITS);
-            let (lines, cuts, digit) = widths
-                .map(|(digit, load)| {
-                    let cuts = plan.cut_lines(&ranks, digit, load);
-                    (plan.lines_of_roots(&cuts), cuts, digit)
-                })
-                .min_by_key(|&(lines, ..)| lines)?;
-            plan.inner.digit = digit;
-            let most = DIRECT_GROWTH * size_of_val(keys) / LINE_BYTES;
-            if lines > most || lines >= 1 << (u32::BITS - BELOW_BITS) {
-                continue;
-            }
-            let entry = |root: usize| cut.shift - cuts.logarithms[root];
-            let crowded = plan.crowded_percent(keys, &cuts, &|cell: Range<usize>| {
-                let root = cut.root(keys[cell.start].to_lane());
-                plan.scale_of_root(root, entry(root))
-            });
-            if std::env::var_os("LF_SHOW").is_some() { std::eprintln!("direct {roots_bits} lines {lines} crowded {crowded} {digit:?}"); }
-            if crowded <= CROWDED_DIRECT_PERCENT {
-                return Some((plan, cuts));
-            }
-        }
-        None
+        Some(Pieces { cut: Cut { min, beyond, shift: shift(bits) }, cells: 0, inner })
+    }
+
+    /// Chooses the width of digits that takes the fewest lines, for roots that begin at `ranks` and
+    /// are cut into lines. Returns the lines and the cuts.
+    fn choose_width(&mut self, ranks: &[usize]) -> Option<(usize, Cuts)> {
+        let widths = DIRECT_LOADS.into_iter().filter(|(digit, _)| digit.bits() <= L::BITS);
+        let cut = widths.map(|(digit, load)| {
+            let cuts = self.cut_lines(ranks, digit, load);
+            (self.lines_of_roots(&cuts), cuts, digit)
+        });
+        let (lines, cuts, digit) = cut.min_by_key(|&(lines, ..)| lines)?;
+        self.inner.digit = digit;
+        Some((lines, cuts))
     }
 
     /// Cuts roots that begin at `ranks` into lines of at most `load` keys on average, whose keys the

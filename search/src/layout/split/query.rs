@@ -46,6 +46,14 @@ const SPAN: usize = 8;
 /// Groups whose places are kept: those of a span, and the groups that are on their way.
 const RING: usize = 2 * SPAN;
 
+/// Turns from the request for a line to its use: few while lines are in the second-level cache,
+/// more where memory takes longer than the queries of so many groups.
+const AHEAD_NEAR: usize = 2;
+/// Turns ahead of lines that are farther away.
+const AHEAD_FAR: usize = 4;
+/// More lines are farther away.
+const FAR_LINES: usize = (4 << 20) / LINE_BYTES;
+
 /// Lines read per turn of the inner loop.
 const UNROLLED: usize = 8;
 
@@ -232,26 +240,27 @@ impl<L: Lane> Split<L> {
         if let Some(first) = groups.first() {
             prepared = way.prepare(first);
         }
+        let ahead = if lines.len() > FAR_LINES { AHEAD_FAR } else { AHEAD_NEAR };
         let near = way.is_quick() && lines.len() <= NEAR_LINES;
-        for turn in 0..groups.len() + 3 {
+        for turn in 0..groups.len() + ahead + 1 {
             // Group t: locate its queries. Group t + 1: prepare for that.
             if let Some(group) = groups.get(turn) {
                 way.locate(group, &prepared, &mut located[turn % RING]);
                 prepared = way.prepare(groups.get(turn + 1).unwrap_or(group));
             }
-            // Group t - 2: its lines have arrived. Lines of group t are prefetched meanwhile, one
+            // Group t - ahead: its lines have arrived. Lines of group t are prefetched meanwhile, one
             // for each line that is read, so that requests are spread evenly.
             let answers = out.as_chunks_mut::<GROUP>().0;
-            let ahead = &located[turn % RING].buckets;
-            match turn.checked_sub(2).and_then(|now| answers.get_mut(now).map(|out| (now, out))) {
+            let wanted = &located[turn % RING].buckets;
+            match turn.checked_sub(ahead).and_then(|now| answers.get_mut(now).map(|out| (now, out))) {
                 Some((now, out)) if near => answer_near(simd, lines, &located[now % RING], out),
-                Some((now, out)) => self.answer(simd, lines, &located[now % RING], ahead, out),
+                Some((now, out)) => self.answer(simd, lines, &located[now % RING], wanted, out),
                 None if near => {}
-                None => ahead.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize)),
+                None => wanted.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize)),
             }
-            // Group t - 3: its marked answers are crowded queries. When it ends a span, the blocks
+            // The group before: its marked answers are crowded queries. When it ends a span, the blocks
             // of the span before have arrived.
-            let Some(listed) = turn.checked_sub(3) else { continue };
+            let Some(listed) = turn.checked_sub(ahead + 1) else { continue };
             crowded.append(simd, listed % SPAN * GROUP, &answers[listed]);
             if listed % SPAN == SPAN - 1 || listed + 1 == groups.len() {
                 deferred.finish(simd, lines, out);
