@@ -47,25 +47,29 @@ fn load<T>(lanes: &T) -> __m512i {
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 fn less_u8<const SKIP: usize>(lanes: &[u8; 64], query: u8) -> usize {
     // The mask has a bit per lane; lanes to skip are not compared.
-    _mm512_mask_cmplt_epu8_mask(u64::MAX << SKIP, load(lanes), _mm512_set1_epi8(query as i8)).count_ones() as usize
+    _mm512_mask_cmplt_epu8_mask(u64::MAX << SKIP, load(lanes), _mm512_set1_epi8(query as i8)).count_ones()
+        as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 fn less_u16<const SKIP: usize>(lanes: &[u16; 32], query: u16) -> usize {
-    _mm512_mask_cmplt_epu16_mask(u32::MAX << SKIP, load(lanes), _mm512_set1_epi16(query as i16)).count_ones() as usize
+    _mm512_mask_cmplt_epu16_mask(u32::MAX << SKIP, load(lanes), _mm512_set1_epi16(query as i16)).count_ones()
+        as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
 fn less_u32<const SKIP: usize>(lanes: &[u32; 16], query: u32) -> usize {
-    _mm512_mask_cmplt_epu32_mask(u16::MAX << SKIP, load(lanes), _mm512_set1_epi32(query as i32)).count_ones() as usize
+    _mm512_mask_cmplt_epu32_mask(u16::MAX << SKIP, load(lanes), _mm512_set1_epi32(query as i32)).count_ones()
+        as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
 fn less_u64<const SKIP: usize>(lanes: &[u64; 8], query: u64) -> usize {
-    _mm512_mask_cmplt_epu64_mask(u8::MAX << SKIP, load(lanes), _mm512_set1_epi64(query as i64)).count_ones() as usize
+    _mm512_mask_cmplt_epu64_mask(u8::MAX << SKIP, load(lanes), _mm512_set1_epi64(query as i64)).count_ones()
+        as usize
 }
 
 #[inline]
@@ -168,11 +172,7 @@ fn cells_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; 
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn lines_u32(
-    roots: &[u32],
-    cut: &Cut<u32>,
-    queries: &[u32; GATHERED],
-) -> ([u32; GATHERED], [u32; GATHERED]) {
+fn lines_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> ([u32; GATHERED], [u32; GATHERED]) {
     let (min, beyond) = (_mm512_set1_epi32(cut.min as i32), _mm512_set1_epi32(cut.beyond as i32));
     let shift = _mm_cvtsi32_si128((cut.shift & 31) as i32);
     let distance = _mm512_sub_epi32(_mm512_max_epu32(load(queries), min), min);
@@ -189,11 +189,7 @@ fn lines_u32(
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn lines_u64(
-    roots: &[u32],
-    cut: &Cut<u64>,
-    queries: &[u64; GATHERED],
-) -> ([u32; GATHERED], [u64; GATHERED]) {
+fn lines_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> ([u32; GATHERED], [u64; GATHERED]) {
     let (min, beyond) = (_mm512_set1_epi64(cut.min as i64), _mm512_set1_epi64(cut.beyond as i64));
     let shift = _mm_cvtsi64_si128((cut.shift & 63) as i64);
     let within = _mm512_set1_epi64(cut.within() as i64);
@@ -340,8 +336,7 @@ fn map_u64(
     let (mut lines, mut fractions) = ([_mm256_setzero_si256(); 2], [0; GATHERED]);
     for half in 0..2 {
         // SAFETY: `places` returns places inside the table.
-        let (line, fraction) =
-            unsafe { map_eight(table, &at[8 * half..], load::<[u64; 8]>(&halves[half])) };
+        let (line, fraction) = unsafe { map_eight(table, &at[8 * half..], load::<[u64; 8]>(&halves[half])) };
         lines[half] = line;
         // SAFETY: half of sixteen words is room for a vector of eight; the store needs no
         // alignment.

@@ -112,7 +112,8 @@ impl<L: Lane, K: Exact<As = L>, V: Vectors> FillPieces<'_, L, K, V> {
     fn fill_roots(&mut self, filled: &mut Filled<L>) -> Result<(), Refusal> {
         filled.roots.reserve(self.plan.roots());
         let mut is_empty = false;
-        for (number, (pair, &logarithm)) in self.cuts.ranks.windows(2).zip(&self.cuts.logarithms).enumerate() {
+        for (number, (pair, &logarithm)) in self.cuts.ranks.windows(2).zip(&self.cuts.logarithms).enumerate()
+        {
             if pair[0] == pair[1] {
                 if !is_empty {
                     let line = self.lines.get_mut(filled.lines).ok_or(Refusal::Crowded)?;

@@ -24,8 +24,18 @@ const ROOTS_MAX: usize = 1024;
 /// Fewest keys for each root.
 const KEYS_PER_ROOT: usize = 64;
 
-/// Roots where they are cut into lines, fewest first, as binary logarithms.
-const DIRECT_ROOTS_BITS: core::ops::RangeInclusive<u32> = 10..=16;
+/// The fewest roots that are cut into lines, unless there are few keys, as a binary logarithm.
+const DIRECT_ROOTS_BITS_MIN: u32 = 10;
+
+/// The most roots that are cut into lines, as a binary logarithm.
+const DIRECT_ROOTS_BITS_MAX: u32 = 16;
+
+/// With more keys, in hundredths, in crowded lines the number of roots is doubled twice.
+const VERY_CROWDED_PERCENT: usize = 40;
+
+/// With as many keys, in hundredths, in crowded lines two tables of roots are enough: gaps are too
+/// wide for a single cut.
+const HOPELESS_PERCENT: usize = 99;
 
 /// Fewest keys for each root that is cut into lines.
 const KEYS_PER_DIRECT_ROOT: usize = 8;
@@ -130,7 +140,7 @@ impl<L: Lane> Pieces<L> {
         let scale = Scale::of_buckets(count(numbers[4])?);
         let inner = Split { n: count(n as u64)?, scale, digit, blocks: count(numbers[5])? };
         let cells = count(numbers[3])?;
-        let most = if cells == 0 { 2 << DIRECT_ROOTS_BITS.end() } else { ROOTS_MAX as u64 };
+        let most = if cells == 0 { 2 << DIRECT_ROOTS_BITS_MAX } else { ROOTS_MAX as u64 };
         let fits = shift < L::BITS && beyond.widen() >> shift <= most;
         fits.then_some(Pieces { cut: Cut { min, beyond, shift }, cells, inner })
     }
@@ -193,30 +203,56 @@ impl<L: Lane> Pieces<L> {
     /// The plan whose roots are cut into lines with the lowest estimated cost, or `None` where lines
     /// would take too much memory.
     fn plan_direct<K: Exact<As = L>>(keys: &[K]) -> Option<Planned<L>> {
+        let finest = (keys.len() / KEYS_PER_DIRECT_ROOT).checked_ilog2()?.min(DIRECT_ROOTS_BITS_MAX);
+        let mut roots_bits = finest.min(DIRECT_ROOTS_BITS_MIN);
         let mut best: Option<Planned<L>> = None;
-        for roots_bits in DIRECT_ROOTS_BITS {
+        let mut tried = 0;
+        let (mut ranks, mut coarse_shift) = (Vec::new(), 0);
+        while roots_bits <= finest {
             let mut plan = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits))?;
             let least = COST_DIRECT + table_cost(plan.roots() * size_of::<u32>());
-            let is_enough = best.as_ref().is_some_and(|&(cost, ..)| cost <= least);
-            if is_enough || keys.len() >> roots_bits < KEYS_PER_DIRECT_ROOT || plan.cut.shift < 2 {
+            if plan.cut.shift < 2 || best.as_ref().is_some_and(|&(cost, ..)| cost <= least) {
                 break;
             }
-            let ranks = plan.cut_roots(keys);
+            ranks = match ranks.is_empty() {
+                true => plan.cut_roots(keys),
+                false => plan.cut_roots_further(keys, &ranks, 1 << (coarse_shift - plan.cut.shift)),
+            };
+            coarse_shift = plan.cut.shift;
             let (lines, cuts) = plan.choose_width(&ranks)?;
-            let most = DIRECT_GROWTH * size_of_val(keys) / LINE_BYTES;
-            if lines > most || lines >= 1 << (u32::BITS - BELOW_BITS) {
-                continue;
-            }
             let crowded = plan.crowded_percent(keys, &cuts, &|cell: Range<usize>| {
                 let root = plan.cut.root(keys[cell.start].to_lane());
                 plan.scale_of_root(root, plan.cut.shift - cuts.logarithms[root])
             });
             let cost = least + COST_CROWDED * crowded;
-            if best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
+            let fits = lines <= DIRECT_GROWTH * size_of_val(keys) / LINE_BYTES + 64;
+            let is_numbered = lines < 1 << (u32::BITS - BELOW_BITS);
+            if fits && is_numbered && best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
                 best = Some((cost, plan, cuts));
             }
+            tried += 1;
+            if tried > 1 && crowded >= HOPELESS_PERCENT {
+                break;
+            }
+            roots_bits += if crowded > VERY_CROWDED_PERCENT { 2 } else { 1 };
         }
         best
+    }
+
+    /// The ranks of the first keys of all roots, and n, from those of a table that has one root for
+    /// `times` of these.
+    fn cut_roots_further<K: Exact<As = L>>(&self, keys: &[K], coarse: &[usize], times: usize) -> Vec<usize> {
+        let mut ranks = Vec::with_capacity(self.roots() + 1);
+        for root in 0..self.roots() {
+            let (from, to) = (coarse[root / times], coarse[root / times + 1]);
+            let start = ranks.last().copied().unwrap_or(0).max(from);
+            ranks.push(match root % times {
+                0 => from,
+                _ => start + keys[start..to].partition_point(|&key| self.cut.root(key.to_lane()) < root),
+            });
+        }
+        ranks.push(keys.len());
+        ranks
     }
 
     /// A plan without cuts, whose roots span as many values as `shift` says for the number of bits
