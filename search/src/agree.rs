@@ -37,7 +37,7 @@ mod cells {
     use crate::lane::Lane;
     use crate::sample::Random;
     use crate::scale::Scale;
-    use crate::simd::{Simd, Task, Vectors, GATHERED, MARKS};
+    use crate::simd::{Found, Simd, Task, Vectors, GATHERED, MARKS};
 
     /// The cells of queries as an instruction set numbers them.
     struct Cells<'a, L>(&'a [u32], &'a Cut<L>, &'a [L; GATHERED]);
@@ -89,8 +89,6 @@ mod cells {
         marks: u64,
     }
 
-    type Found<L> = ([u32; GATHERED], [L; GATHERED]);
-
     impl<L: Lane> Task for Lines<'_, L> {
         type Output = (Found<L>, Found<L>, Vec<u32>);
 
@@ -135,8 +133,8 @@ mod cells {
                     Lines { roots: &roots, cut: &cut, table: &table, at: &at, queries: &queries, marks };
                 let (lines, maps, list) = isa.run(task);
                 for i in 0..GATHERED {
-                    assert_eq!((lines.0[i], lines.1[i]), direct[i], "{} {cut:?}", isa.name());
-                    assert_eq!((maps.0[i], maps.1[i]), mapped[i], "{} {round}", isa.name());
+                    assert_eq!((lines.lines[i], lines.fractions[i]), direct[i], "{} {cut:?}", isa.name());
+                    assert_eq!((maps.lines[i], maps.fractions[i]), mapped[i], "{} {round}", isa.name());
                 }
                 assert_eq!(list, listed, "{} {marks:x}", isa.name());
             }

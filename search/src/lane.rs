@@ -9,7 +9,7 @@ use core::fmt::Debug;
 
 use crate::cut::{Cut, Word};
 use crate::line::{Line, Plain};
-use crate::simd::{Simd, GATHERED};
+use crate::simd::{Found, Simd, GATHERED};
 
 /// The unsigned integer that is compared: `u32` or `u64`.
 pub(crate) trait Lane: Plain + Word + Debug + Send + Sync {
@@ -38,12 +38,7 @@ pub(crate) trait Lane: Plain + Word + Debug + Send + Sync {
         -> [u32; GATHERED];
     /// The lines of queries, from the entries of their roots, and their fractions there, not widened;
     /// a root behind the last stands for the last.
-    fn lines<S: Simd>(
-        simd: S,
-        roots: &[u32],
-        cut: &Cut<Self>,
-        queries: &[Self; GATHERED],
-    ) -> ([u32; GATHERED], [Self; GATHERED]);
+    fn lines<S: Simd>(simd: S, roots: &[u32], cut: &Cut<Self>, queries: &[Self; GATHERED]) -> Found<Self>;
     /// The lines of queries, and their fractions there, not widened, from the rows of a table of maps
     /// at the places `at`; a place behind the last row stands for the last.
     fn map<S: Simd>(
@@ -51,7 +46,7 @@ pub(crate) trait Lane: Plain + Word + Debug + Send + Sync {
         table: &[[Self; 4]],
         at: &[u32; GATHERED],
         queries: &[Self; GATHERED],
-    ) -> ([u32; GATHERED], [Self; GATHERED]);
+    ) -> Found<Self>;
     /// `self · multiplier` as a whole number and a fraction: `(product >> BITS, product mod
     /// 2^BITS)`, the fraction left-aligned in 64 bits. The multiplier fits a lane: for u32 the
     /// product is one 32-by-32-bit multiplication, which vectors have.
@@ -113,7 +108,7 @@ macro_rules! define_lane {
                 roots: &[u32],
                 cut: &Cut<Self>,
                 queries: &[Self; GATHERED],
-            ) -> ([u32; GATHERED], [Self; GATHERED]) {
+            ) -> Found<Self> {
                 simd.$lines(roots, cut, queries)
             }
 
@@ -123,7 +118,7 @@ macro_rules! define_lane {
                 table: &[[Self; 4]],
                 at: &[u32; GATHERED],
                 queries: &[Self; GATHERED],
-            ) -> ([u32; GATHERED], [Self; GATHERED]) {
+            ) -> Found<Self> {
                 simd.$map(table, at, queries)
             }
 

@@ -17,6 +17,15 @@ pub(crate) const GATHERED: usize = 16;
 /// Numbers that [`Simd::differs`] compares.
 pub(crate) const DIFFERS: usize = 64;
 
+/// Where queries go: their lines, and what tells the keys of a line apart. It stands at the start of
+/// a line of memory, wherever the stack begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(64))]
+pub(crate) struct Found<L> {
+    pub(crate) lines: [u32; GATHERED],
+    pub(crate) fractions: [L; GATHERED],
+}
+
 /// An instruction set that searches a line: a zero-sized proof that the processor has it.
 ///
 /// Every `less_*` counts the lanes from `SKIP` on that are less than `query`, unsigned. Cost: one
@@ -61,8 +70,11 @@ pub(crate) trait Simd: Copy {
     /// When there are no roots.
     #[inline(always)]
     fn cells_u32(self, roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> [u32; GATHERED] {
-        let last = roots.len() - 1;
-        queries.map(|query| cut.cell(roots[cut.root(query).min(last)], query))
+        let mut cells = [0; GATHERED];
+        for (cell, &query) in cells.iter_mut().zip(queries) {
+            *cell = cut.cell(roots[cut.root(query).min(roots.len() - 1)], query);
+        }
+        cells
     }
     /// [`Simd::cells_u32`] of 64-bit lanes.
     ///
@@ -70,8 +82,11 @@ pub(crate) trait Simd: Copy {
     /// When there are no roots.
     #[inline(always)]
     fn cells_u64(self, roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; GATHERED] {
-        let last = roots.len() - 1;
-        queries.map(|query| cut.cell(roots[cut.root(query).min(last)], query))
+        let mut cells = [0; GATHERED];
+        for (cell, &query) in cells.iter_mut().zip(queries) {
+            *cell = cut.cell(roots[cut.root(query).min(roots.len() - 1)], query);
+        }
+        cells
     }
     /// The lines of queries, from the entries of their roots, and their fractions there
     /// ([`Cut::line`]); a root behind the last stands for the last.
@@ -79,28 +94,26 @@ pub(crate) trait Simd: Copy {
     /// # Panics
     /// When there are no roots.
     #[inline(always)]
-    fn lines_u32(
-        self,
-        roots: &[u32],
-        cut: &Cut<u32>,
-        queries: &[u32; GATHERED],
-    ) -> ([u32; GATHERED], [u32; GATHERED]) {
-        let located = queries.map(|query| cut.line(roots[cut.root(query).min(roots.len() - 1)], query));
-        (located.map(|(line, _)| line), located.map(|(_, fraction)| fraction))
+    fn lines_u32(self, roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> Found<u32> {
+        let mut found = Found { lines: [0; GATHERED], fractions: [0; GATHERED] };
+        for (i, &query) in queries.iter().enumerate() {
+            let root = roots[cut.root(query).min(roots.len() - 1)];
+            (found.lines[i], found.fractions[i]) = cut.line(root, query);
+        }
+        found
     }
     /// [`Simd::lines_u32`] of 64-bit lanes.
     ///
     /// # Panics
     /// When there are no roots.
     #[inline(always)]
-    fn lines_u64(
-        self,
-        roots: &[u32],
-        cut: &Cut<u64>,
-        queries: &[u64; GATHERED],
-    ) -> ([u32; GATHERED], [u64; GATHERED]) {
-        let located = queries.map(|query| cut.line(roots[cut.root(query).min(roots.len() - 1)], query));
-        (located.map(|(line, _)| line), located.map(|(_, fraction)| fraction))
+    fn lines_u64(self, roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> Found<u64> {
+        let mut found = Found { lines: [0; GATHERED], fractions: [0; GATHERED] };
+        for (i, &query) in queries.iter().enumerate() {
+            let root = roots[cut.root(query).min(roots.len() - 1)];
+            (found.lines[i], found.fractions[i]) = cut.line(root, query);
+        }
+        found
     }
     /// The lines of queries, and their fractions there, from the rows of a table at the places `at`:
     /// the smallest key of a map, its reach, its multiplier, its first line. A place behind the
@@ -109,40 +122,30 @@ pub(crate) trait Simd: Copy {
     /// # Panics
     /// When the table is empty.
     #[inline(always)]
-    fn map_u32(
-        self,
-        table: &[[u32; 4]],
-        at: &[u32; GATHERED],
-        queries: &[u32; GATHERED],
-    ) -> ([u32; GATHERED], [u32; GATHERED]) {
-        let mut mapped = ([0; GATHERED], [0; GATHERED]);
+    fn map_u32(self, table: &[[u32; 4]], at: &[u32; GATHERED], queries: &[u32; GATHERED]) -> Found<u32> {
+        let mut found = Found { lines: [0; GATHERED], fractions: [0; GATHERED] };
         for (i, &query) in queries.iter().enumerate() {
             let [min, beyond, multiplier, first] = table[(at[i] as usize).min(table.len() - 1)];
             let product = u64::from(query.saturating_sub(min).min(beyond)) * u64::from(multiplier);
-            mapped.0[i] = first.wrapping_add((product >> 32) as u32);
-            mapped.1[i] = product as u32;
+            found.lines[i] = first.wrapping_add((product >> 32) as u32);
+            found.fractions[i] = product as u32;
         }
-        mapped
+        found
     }
     /// [`Simd::map_u32`] of 64-bit lanes.
     ///
     /// # Panics
     /// When the table is empty.
     #[inline(always)]
-    fn map_u64(
-        self,
-        table: &[[u64; 4]],
-        at: &[u32; GATHERED],
-        queries: &[u64; GATHERED],
-    ) -> ([u32; GATHERED], [u64; GATHERED]) {
-        let mut mapped = ([0; GATHERED], [0; GATHERED]);
+    fn map_u64(self, table: &[[u64; 4]], at: &[u32; GATHERED], queries: &[u64; GATHERED]) -> Found<u64> {
+        let mut found = Found { lines: [0; GATHERED], fractions: [0; GATHERED] };
         for (i, &query) in queries.iter().enumerate() {
             let [min, beyond, multiplier, first] = table[(at[i] as usize).min(table.len() - 1)];
             let product = u128::from(query.saturating_sub(min).min(beyond)) * u128::from(multiplier);
-            mapped.0[i] = (first as u32).wrapping_add((product >> 64) as u32);
-            mapped.1[i] = product as u64;
+            found.lines[i] = (first as u32).wrapping_add((product >> 64) as u32);
+            found.fractions[i] = product as u64;
         }
-        mapped
+        found
     }
     /// Prefetches line `index`. Any index is allowed: a prefetch never faults.
     fn prefetch(self, lines: &[Line], index: usize);

@@ -8,7 +8,7 @@ use core::arch::x86_64::*;
 
 use crate::cut::{Cut, BELOW_BITS};
 use crate::line::Line;
-use crate::simd::{DIFFERS, GATHERED, MARKS};
+use crate::simd::{Found, DIFFERS, GATHERED, MARKS};
 
 /// Proof that the processor has AVX-512 F, BW, VL and DQ, BMI1/2 and POPCNT.
 #[derive(Clone, Copy)]
@@ -172,7 +172,7 @@ fn cells_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; 
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn lines_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> ([u32; GATHERED], [u32; GATHERED]) {
+fn lines_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> Found<u32> {
     let (min, beyond) = (_mm512_set1_epi32(cut.min as i32), _mm512_set1_epi32(cut.beyond as i32));
     let shift = _mm_cvtsi32_si128((cut.shift & 31) as i32);
     let distance = _mm512_sub_epi32(_mm512_max_epu32(load(queries), min), min);
@@ -184,12 +184,12 @@ fn lines_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> ([u32;
     let line = _mm512_add_epi32(first, _mm512_srlv_epi32(within, by));
     // A shift by all bits gives 0, as in the plain form.
     let fraction = _mm512_sllv_epi32(distance, _mm512_sub_epi32(_mm512_set1_epi32(32), by));
-    (words(line), words(fraction))
+    Found { lines: words(line), fractions: words(fraction) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn lines_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> ([u32; GATHERED], [u64; GATHERED]) {
+fn lines_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> Found<u64> {
     let (min, beyond) = (_mm512_set1_epi64(cut.min as i64), _mm512_set1_epi64(cut.beyond as i64));
     let shift = _mm_cvtsi64_si128((cut.shift & 63) as i64);
     let within = _mm512_set1_epi64(cut.within() as i64);
@@ -214,7 +214,7 @@ fn lines_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> ([u32;
         unsafe { _mm512_storeu_si512(fractions.as_mut_ptr().add(8 * half).cast(), fraction) };
     }
     let first = _mm512_srli_epi32::<BELOW_BITS>(entries);
-    (words(_mm512_add_epi32(first, joined(numbers))), fractions)
+    Found { lines: words(_mm512_add_epi32(first, joined(numbers))), fractions }
 }
 
 /// Two halves of a vector of words.
@@ -252,11 +252,7 @@ fn places(len: usize, at: &[u32; GATHERED]) -> Places {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn map_u32(
-    table: &[[u32; 4]],
-    at: &[u32; GATHERED],
-    queries: &[u32; GATHERED],
-) -> ([u32; GATHERED], [u32; GATHERED]) {
+fn map_u32(table: &[[u32; 4]], at: &[u32; GATHERED], queries: &[u32; GATHERED]) -> Found<u32> {
     let Places(at) = &places(table.len(), at);
     // SAFETY: `places` returns places inside the table, whose rows are 16 bytes; the load needs no
     // alignment.
@@ -282,7 +278,7 @@ fn map_u32(
     let odd = _mm512_mul_epu32(_mm512_srli_epi64::<32>(distance), _mm512_srli_epi64::<32>(multiplier));
     let whole = _mm512_mask_mov_epi32(_mm512_srli_epi64::<32>(even), ODD, odd);
     let fraction = _mm512_mask_mov_epi32(even, ODD, _mm512_slli_epi64::<32>(odd));
-    (words(_mm512_add_epi32(first, whole)), words(fraction))
+    Found { lines: words(_mm512_add_epi32(first, whole)), fractions: words(fraction) }
 }
 
 /// The odd lanes of 32 bits.
@@ -326,11 +322,7 @@ unsafe fn map_eight(table: &[[u64; 4]], at: &[u32], query: __m512i) -> (__m256i,
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn map_u64(
-    table: &[[u64; 4]],
-    at: &[u32; GATHERED],
-    queries: &[u64; GATHERED],
-) -> ([u32; GATHERED], [u64; GATHERED]) {
+fn map_u64(table: &[[u64; 4]], at: &[u32; GATHERED], queries: &[u64; GATHERED]) -> Found<u64> {
     let Places(at) = &places(table.len(), at);
     let (halves, _) = queries.as_chunks::<8>();
     let (mut lines, mut fractions) = ([_mm256_setzero_si256(); 2], [0; GATHERED]);
@@ -342,7 +334,7 @@ fn map_u64(
         // alignment.
         unsafe { _mm512_storeu_si512(fractions.as_mut_ptr().add(8 * half).cast(), fraction) };
     }
-    (words(joined(lines)), fractions)
+    Found { lines: words(joined(lines)), fractions }
 }
 
 define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
@@ -377,45 +369,25 @@ define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     }
 
     #[inline(always)]
-    fn lines_u32(
-        self,
-        roots: &[u32],
-        cut: &Cut<u32>,
-        queries: &[u32; GATHERED],
-    ) -> ([u32; GATHERED], [u32; GATHERED]) {
+    fn lines_u32(self, roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> Found<u32> {
         // SAFETY: the token proves the instructions.
         unsafe { lines_u32(roots, cut, queries) }
     }
 
     #[inline(always)]
-    fn lines_u64(
-        self,
-        roots: &[u32],
-        cut: &Cut<u64>,
-        queries: &[u64; GATHERED],
-    ) -> ([u32; GATHERED], [u64; GATHERED]) {
+    fn lines_u64(self, roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> Found<u64> {
         // SAFETY: the token proves the instructions.
         unsafe { lines_u64(roots, cut, queries) }
     }
 
     #[inline(always)]
-    fn map_u32(
-        self,
-        table: &[[u32; 4]],
-        at: &[u32; GATHERED],
-        queries: &[u32; GATHERED],
-    ) -> ([u32; GATHERED], [u32; GATHERED]) {
+    fn map_u32(self, table: &[[u32; 4]], at: &[u32; GATHERED], queries: &[u32; GATHERED]) -> Found<u32> {
         // SAFETY: the token proves the instructions.
         unsafe { map_u32(table, at, queries) }
     }
 
     #[inline(always)]
-    fn map_u64(
-        self,
-        table: &[[u64; 4]],
-        at: &[u32; GATHERED],
-        queries: &[u64; GATHERED],
-    ) -> ([u32; GATHERED], [u64; GATHERED]) {
+    fn map_u64(self, table: &[[u64; 4]], at: &[u32; GATHERED], queries: &[u64; GATHERED]) -> Found<u64> {
         // SAFETY: the token proves the instructions.
         unsafe { map_u64(table, at, queries) }
     }

@@ -49,7 +49,7 @@ use crate::lane::{Exact, Lane};
 use crate::line::{lanes, Line, LINE_BYTES};
 use crate::memory::Memory;
 use crate::scale::Scale;
-use crate::simd::{Simd, Vectors, GATHERED};
+use crate::simd::{Found, Simd, Vectors, GATHERED};
 
 /// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
@@ -249,7 +249,7 @@ impl<L: Lane, D: Digit, S: Simd> Locate<L, D> for ThroughTables<'_, L, S> {
         let (simd, tables, cut) = (self.simd, &self.tables, &self.pieces.cut);
         let is_direct = self.pieces.is_direct();
         for (((queries, cells), buckets), digits) in queries.zip(buckets).zip(digits) {
-            let (lines, fractions) = if is_direct {
+            let Found { lines, fractions } = if is_direct {
                 L::lines(simd, tables.roots, cut, queries)
             } else {
                 L::map(simd, tables.cells, cells, queries)

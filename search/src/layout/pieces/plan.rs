@@ -68,6 +68,9 @@ const COST_CROWDED: usize = 4;
 /// What a level of the tree costs.
 const COST_LEVEL: usize = 50;
 
+/// A tree of fewer levels counts as one of as many: where keys are few, any layout will do.
+const LEVELS_MIN: usize = 4;
+
 /// Sizes of tables that stay in nearer caches, in bytes, and what a query costs more where the
 /// table is larger.
 const TABLE_COSTS: [(usize, usize); 4] = [(20 << 10, 10), (40 << 10, 15), (128 << 10, 15), (256 << 10, 40)];
@@ -161,7 +164,7 @@ impl<L: Lane> Pieces<L> {
             return Ok((plan, cuts));
         }
         let best = [direct, Pieces::plan_cells(keys)?].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
-        let tree = COST_LEVEL * tree_levels::<L>(keys.len());
+        let tree = COST_LEVEL * tree_levels::<L>(keys.len()).max(LEVELS_MIN);
         let accepted = best.filter(|(cost, ..)| *cost <= tree);
         accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
     }
@@ -203,7 +206,9 @@ impl<L: Lane> Pieces<L> {
     /// The plan whose roots are cut into lines with the lowest estimated cost, or `None` where lines
     /// would take too much memory.
     fn plan_direct<K: Exact<As = L>>(keys: &[K]) -> Option<Planned<L>> {
-        let finest = (keys.len() / KEYS_PER_DIRECT_ROOT).checked_ilog2()?.min(DIRECT_ROOTS_BITS_MAX);
+        // With two bits at least a root spans fewer values than a lane has, so it can be shifted.
+        let finest = (keys.len() / KEYS_PER_DIRECT_ROOT).checked_ilog2().filter(|&bits| bits >= 2)?;
+        let finest = finest.min(DIRECT_ROOTS_BITS_MAX);
         let mut roots_bits = finest.min(DIRECT_ROOTS_BITS_MIN);
         let mut best: Option<Planned<L>> = None;
         let mut tried = 0;
@@ -427,4 +432,45 @@ pub(super) fn wanted_lines<K: Exact>(cell: &[K], digit: Width, load: usize) -> u
     let values = max.to_lane().minus(min.to_lane()).widen() as u128 + 2;
     let needed = usize::try_from((values >> digit.bits()) + 1).unwrap_or(usize::MAX);
     needed.max(cell.len().div_ceil(load))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::DISTRIBUTIONS;
+
+    fn finer_tables_have_the_same_ranks<L: Lane + Exact<As = L>>() {
+        for &(distribution, name) in DISTRIBUTIONS {
+            let wide = distribution.keys(20_000, L::MAX.widen(), 3);
+            let keys: Vec<L> = wide.into_iter().map(L::narrow).collect();
+            let with_roots = |bits: u32| Pieces::with_roots(&keys, |all| all.saturating_sub(bits)).unwrap();
+            let coarse = with_roots(6);
+            let ranks = coarse.cut_roots(&keys);
+            for bits in [7, 8, 11] {
+                let fine = with_roots(bits);
+                let times = 1 << (coarse.cut.shift - fine.cut.shift);
+                let further = fine.cut_roots_further(&keys, &ranks, times);
+                assert_eq!(further, fine.cut_roots(&keys), "{name} {bits}");
+            }
+        }
+    }
+
+    #[test]
+    fn roots_that_are_cut_further_begin_where_a_search_finds_them() {
+        finer_tables_have_the_same_ranks::<u32>();
+        finer_tables_have_the_same_ranks::<u64>();
+    }
+
+    #[test]
+    fn a_plan_takes_the_way_that_costs_least() {
+        let planned = |distribution: crate::sample::Distribution| {
+            let wide = distribution.keys(50_000, u64::from(u32::MAX), 3);
+            let keys: Vec<u32> = wide.into_iter().map(|key| key as u32).collect();
+            Pieces::<u32>::plan(&keys).map(|(plan, _)| plan.is_direct())
+        };
+        assert_eq!(planned(crate::sample::Distribution::Normal), Ok(true));
+        assert_eq!(planned(crate::sample::Distribution::Prefixes), Ok(false));
+        assert_eq!(planned(crate::sample::Distribution::OneKey), Err(Refusal::Crowded));
+        assert!(table_cost(4096) < table_cost(1 << 16) && table_cost(1 << 16) < table_cost(1 << 20));
+    }
 }
