@@ -73,7 +73,17 @@ const LEVELS_MIN: usize = 4;
 
 /// Sizes of tables that stay in nearer caches, in bytes, and what a query costs more where the
 /// table is larger.
-const TABLE_COSTS: [(usize, usize); 4] = [(20 << 10, 10), (40 << 10, 15), (128 << 10, 15), (256 << 10, 40)];
+const TABLE_COSTS: [(usize, usize); 5] =
+    [(20 << 10, 10), (40 << 10, 15), (128 << 10, 15), (256 << 10, 40), (512 << 10, 400)];
+
+/// Keys of more bytes are far from the processor: a query then costs more for each far line.
+const FAR_BYTES: usize = 4 << 20;
+
+/// What the far lines of a tree cost more than the one of pieces.
+const COST_FAR_TREE: usize = 300;
+
+/// What a far block adds to a hundredth of queries whose line is crowded.
+const COST_FAR_CROWDED: usize = 2;
 
 /// Cells that are looked at to estimate how many keys stand in crowded lines.
 const SAMPLED_CELLS: usize = 96;
@@ -94,6 +104,11 @@ pub(super) type Planned<L> = (usize, Pieces<L>, Cuts);
 /// What a query costs more because of a table of `bytes`.
 fn table_cost(bytes: usize) -> usize {
     TABLE_COSTS.iter().filter(|(most, _)| bytes > *most).map(|(_, cost)| cost).sum()
+}
+
+/// What each hundredth of queries adds whose line is crowded.
+fn cost_crowded<K>(keys: &[K]) -> usize {
+    COST_CROWDED + if size_of_val(keys) > FAR_BYTES { COST_FAR_CROWDED } else { 0 }
 }
 
 /// The levels of a tree of `n` keys.
@@ -164,7 +179,8 @@ impl<L: Lane> Pieces<L> {
             return Ok((plan, cuts));
         }
         let best = [direct, Pieces::plan_cells(keys)?].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
-        let tree = COST_LEVEL * tree_levels::<L>(keys.len()).max(LEVELS_MIN);
+        let far = if size_of_val(keys) > FAR_BYTES { COST_FAR_TREE } else { 0 };
+        let tree = COST_LEVEL * tree_levels::<L>(keys.len()).max(LEVELS_MIN) + far;
         let accepted = best.filter(|(cost, ..)| *cost <= tree);
         accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
     }
@@ -195,7 +211,7 @@ impl<L: Lane> Pieces<L> {
             }
             plan.inner.digit = plan.width(keys, &cuts)?;
             let crowded = plan.crowded_percent(keys, &cuts, &|cell| plan.scale(&keys[cell], 1));
-            let cost = least + COST_CROWDED * crowded;
+            let cost = least + crowded * cost_crowded(keys);
             if best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
                 best = Some((cost, plan, cuts));
             }
@@ -229,7 +245,7 @@ impl<L: Lane> Pieces<L> {
                 let root = plan.cut.root(keys[cell.start].to_lane());
                 plan.scale_of_root(root, plan.cut.shift - cuts.logarithms[root])
             });
-            let cost = least + COST_CROWDED * crowded;
+            let cost = least + crowded * cost_crowded(keys);
             let fits = lines <= DIRECT_GROWTH * size_of_val(keys) / LINE_BYTES + 64;
             let is_numbered = lines < 1 << (u32::BITS - BELOW_BITS);
             if fits && is_numbered && best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
