@@ -82,8 +82,9 @@ const FAR_BYTES: usize = 4 << 20;
 /// What the far lines of a tree cost more than the one of pieces.
 const COST_FAR_TREE: usize = 300;
 
-/// What a far block adds to a hundredth of queries whose line is crowded.
-const COST_FAR_CROWDED: usize = 2;
+/// Bytes of keys from which on blocks are far, and what that adds to each hundredth of queries
+/// whose line is crowded: little where the third-level cache has them, much beyond.
+const FAR_CROWDED_COSTS: [(usize, usize); 2] = [(FAR_BYTES, 2), (64 << 20, 10)];
 
 /// Cells that are looked at to estimate how many keys stand in crowded lines.
 const SAMPLED_CELLS: usize = 96;
@@ -108,7 +109,8 @@ fn table_cost(bytes: usize) -> usize {
 
 /// What each hundredth of queries adds whose line is crowded.
 fn cost_crowded<K>(keys: &[K]) -> usize {
-    COST_CROWDED + if size_of_val(keys) > FAR_BYTES { COST_FAR_CROWDED } else { 0 }
+    let far = FAR_CROWDED_COSTS.iter().filter(|(bytes, _)| size_of_val(keys) > *bytes);
+    COST_CROWDED + far.map(|(_, cost)| cost).sum::<usize>()
 }
 
 /// The levels of a tree of `n` keys.
