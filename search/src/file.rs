@@ -102,8 +102,8 @@ impl Header {
     fn encode(&self, payload: u64) -> [u64; HEADER_WORDS] {
         let mut words = [0; HEADER_WORDS];
         words[0] = MAGIC;
-        // Readers of format 1 know the layouts up to the ninth, and do not look at word 21. Those of
-        // formats 2 and 3 know no pieces without cells.
+        // Readers of format 1 know the layouts up to the ninth, and do not look at word 21. Those
+        // of formats 2 and 3 know no pieces without cells.
         let of_layout = match self.layout.code() > FORMAT_1_LAYOUTS {
             true if self.words[CELLS_WORD] == 0 => 4,
             true => 2,

@@ -36,11 +36,11 @@ pub(crate) trait Lane: Plain + Word + Debug + Send + Sync {
     /// last.
     fn cells<S: Simd>(simd: S, roots: &[u32], cut: &Cut<Self>, queries: &[Self; GATHERED])
         -> [u32; GATHERED];
-    /// The lines of queries, from the entries of their roots, and their fractions there, not widened;
-    /// a root behind the last stands for the last.
+    /// The lines of queries, from the entries of their roots, and their fractions there, not
+    /// widened; a root behind the last stands for the last.
     fn lines<S: Simd>(simd: S, roots: &[u32], cut: &Cut<Self>, queries: &[Self; GATHERED]) -> Found<Self>;
-    /// The lines of queries, and their fractions there, not widened, from the rows of a table of maps
-    /// at the places `at`; a place behind the last row stands for the last.
+    /// The lines of queries, and their fractions there, not widened, from the rows of a table of
+    /// maps at the places `at`; a place behind the last row stands for the last.
     fn map<S: Simd>(
         simd: S,
         table: &[[Self; 4]],

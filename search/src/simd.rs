@@ -17,8 +17,8 @@ pub(crate) const GATHERED: usize = 16;
 /// Numbers that [`Simd::differs`] compares.
 pub(crate) const DIFFERS: usize = 64;
 
-/// Where queries go: their lines, and what tells the keys of a line apart. It stands at the start of
-/// a line of memory, wherever the stack begins.
+/// Where queries go: their lines, and what tells the keys of a line apart. It stands at the start
+/// of a line of memory, wherever the stack begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub(crate) struct Found<L> {
@@ -115,9 +115,9 @@ pub(crate) trait Simd: Copy {
         }
         found
     }
-    /// The lines of queries, and their fractions there, from the rows of a table at the places `at`:
-    /// the smallest key of a map, its reach, its multiplier, its first line. A place behind the
-    /// last row stands for the last.
+    /// The lines of queries, and their fractions there, from the rows of a table at the places
+    /// `at`: the smallest key of a map, its reach, its multiplier, its first line. A place behind
+    /// the last row stands for the last.
     ///
     /// # Panics
     /// When the table is empty.

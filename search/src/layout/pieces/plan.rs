@@ -165,8 +165,8 @@ impl<L: Lane> Pieces<L> {
         fits.then_some(Pieces { cut: Cut { min, beyond, shift }, cells, inner })
     }
 
-    /// The plan for the sorted `keys`: a shape whose lines are not counted yet, and its cuts. Of all
-    /// ways to cut that are tried, it has the lowest estimated cost.
+    /// The plan for the sorted `keys`: a shape whose lines are not counted yet, and its cuts. Of
+    /// all ways to cut that are tried, it has the lowest estimated cost.
     ///
     /// # Errors
     /// [`Refusal::TooMany`]; [`Refusal::Crowded`] when equal keys, or keys too close together,
@@ -187,8 +187,8 @@ impl<L: Lane> Pieces<L> {
         accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
     }
 
-    /// The plan whose roots are cut into cells with the lowest estimated cost, or `None` where there
-    /// is none.
+    /// The plan whose roots are cut into cells with the lowest estimated cost, or `None` where
+    /// there is none.
     ///
     /// # Errors
     /// [`Refusal::TooMany`].
@@ -221,8 +221,8 @@ impl<L: Lane> Pieces<L> {
         Ok(best)
     }
 
-    /// The plan whose roots are cut into lines with the lowest estimated cost, or `None` where lines
-    /// would take too much memory.
+    /// The plan whose roots are cut into lines with the lowest estimated cost, or `None` where
+    /// lines would take too much memory.
     fn plan_direct<K: Exact<As = L>>(keys: &[K]) -> Option<Planned<L>> {
         // With two bits at least a root spans fewer values than a lane has, so it can be shifted.
         let finest = (keys.len() / KEYS_PER_DIRECT_ROOT).checked_ilog2().filter(|&bits| bits >= 2)?;
@@ -302,8 +302,8 @@ impl<L: Lane> Pieces<L> {
         Some((lines, cuts))
     }
 
-    /// Cuts roots that begin at `ranks` into lines of at most `load` keys on average, whose keys the
-    /// digits tell apart.
+    /// Cuts roots that begin at `ranks` into lines of at most `load` keys on average, whose keys
+    /// the digits tell apart.
     fn cut_lines(&self, ranks: &[usize], digit: Width, load: usize) -> Cuts {
         let least = self.cut.shift.saturating_sub(digit.bits());
         let logarithm = |pair: &[usize]| match pair[1] - pair[0] {

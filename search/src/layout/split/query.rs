@@ -248,8 +248,8 @@ impl<L: Lane> Split<L> {
                 way.locate(group, &prepared, &mut located[turn % RING]);
                 prepared = way.prepare(groups.get(turn + 1).unwrap_or(group));
             }
-            // Group t - ahead: its lines have arrived. Lines of group t are prefetched meanwhile, one
-            // for each line that is read, so that requests are spread evenly.
+            // Group t - ahead: its lines have arrived. Lines of group t are prefetched meanwhile,
+            // one for each line that is read, so that requests are spread evenly.
             let answers = out.as_chunks_mut::<GROUP>().0;
             let wanted = &located[turn % RING].buckets;
             match turn.checked_sub(ahead).and_then(|now| answers.get_mut(now).map(|out| (now, out))) {
@@ -258,8 +258,8 @@ impl<L: Lane> Split<L> {
                 None if near => {}
                 None => wanted.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize)),
             }
-            // The group before: its marked answers are crowded queries. When it ends a span, the blocks
-            // of the span before have arrived.
+            // The group before: its marked answers are crowded queries. When it ends a span, the
+            // blocks of the span before have arrived.
             let Some(listed) = turn.checked_sub(ahead + 1) else { continue };
             crowded.append(simd, listed % SPAN * GROUP, &answers[listed]);
             if listed % SPAN == SPAN - 1 || listed + 1 == groups.len() {
