@@ -5,7 +5,7 @@
 //! every layout. A [`Simd`] value is a zero-sized proof that the processor has the instructions:
 //! only a check of the processor creates one.
 
-use crate::cut::Cut;
+use crate::cut::{Cut, Word};
 use crate::line::Line;
 
 /// Number of words that [`Simd::marked`] tests.
@@ -70,11 +70,7 @@ pub(crate) trait Simd: Copy {
     /// When there are no roots.
     #[inline(always)]
     fn cells_u32(self, roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> [u32; GATHERED] {
-        let mut cells = [0; GATHERED];
-        for (cell, &query) in cells.iter_mut().zip(queries) {
-            *cell = cut.cell(roots[cut.root(query).min(roots.len() - 1)], query);
-        }
-        cells
+        plain_cells(roots, cut, queries)
     }
     /// [`Simd::cells_u32`] of 64-bit lanes.
     ///
@@ -82,11 +78,7 @@ pub(crate) trait Simd: Copy {
     /// When there are no roots.
     #[inline(always)]
     fn cells_u64(self, roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; GATHERED] {
-        let mut cells = [0; GATHERED];
-        for (cell, &query) in cells.iter_mut().zip(queries) {
-            *cell = cut.cell(roots[cut.root(query).min(roots.len() - 1)], query);
-        }
-        cells
+        plain_cells(roots, cut, queries)
     }
     /// The lines of queries, from the entries of their roots, and their fractions there
     /// ([`Cut::line`]); a root behind the last stands for the last.
@@ -95,12 +87,7 @@ pub(crate) trait Simd: Copy {
     /// When there are no roots.
     #[inline(always)]
     fn lines_u32(self, roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> Found<u32> {
-        let mut found = Found { lines: [0; GATHERED], fractions: [0; GATHERED] };
-        for (i, &query) in queries.iter().enumerate() {
-            let root = roots[cut.root(query).min(roots.len() - 1)];
-            (found.lines[i], found.fractions[i]) = cut.line(root, query);
-        }
-        found
+        plain_lines(roots, cut, queries)
     }
     /// [`Simd::lines_u32`] of 64-bit lanes.
     ///
@@ -108,29 +95,17 @@ pub(crate) trait Simd: Copy {
     /// When there are no roots.
     #[inline(always)]
     fn lines_u64(self, roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> Found<u64> {
-        let mut found = Found { lines: [0; GATHERED], fractions: [0; GATHERED] };
-        for (i, &query) in queries.iter().enumerate() {
-            let root = roots[cut.root(query).min(roots.len() - 1)];
-            (found.lines[i], found.fractions[i]) = cut.line(root, query);
-        }
-        found
+        plain_lines(roots, cut, queries)
     }
-    /// The lines of queries, and their fractions there, from the rows of a table at the places
-    /// `at`: the smallest key of a map, its reach, its multiplier, its first line. A place behind
-    /// the last row stands for the last.
+    /// The lines of queries, and their fractions there, from the rows of a table at the places `at`:
+    /// the smallest key of a map, its reach, its multiplier, its first line. A place behind the
+    /// last row stands for the last.
     ///
     /// # Panics
     /// When the table is empty.
     #[inline(always)]
     fn map_u32(self, table: &[[u32; 4]], at: &[u32; GATHERED], queries: &[u32; GATHERED]) -> Found<u32> {
-        let mut found = Found { lines: [0; GATHERED], fractions: [0; GATHERED] };
-        for (i, &query) in queries.iter().enumerate() {
-            let [min, beyond, multiplier, first] = table[(at[i] as usize).min(table.len() - 1)];
-            let product = u64::from(query.saturating_sub(min).min(beyond)) * u64::from(multiplier);
-            found.lines[i] = first.wrapping_add((product >> 32) as u32);
-            found.fractions[i] = product as u32;
-        }
-        found
+        plain_map_u32(table, at, queries)
     }
     /// [`Simd::map_u32`] of 64-bit lanes.
     ///
@@ -138,21 +113,64 @@ pub(crate) trait Simd: Copy {
     /// When the table is empty.
     #[inline(always)]
     fn map_u64(self, table: &[[u64; 4]], at: &[u32; GATHERED], queries: &[u64; GATHERED]) -> Found<u64> {
-        let mut found = Found { lines: [0; GATHERED], fractions: [0; GATHERED] };
-        for (i, &query) in queries.iter().enumerate() {
-            let [min, beyond, multiplier, first] = table[(at[i] as usize).min(table.len() - 1)];
-            let product = u128::from(query.saturating_sub(min).min(beyond)) * u128::from(multiplier);
-            found.lines[i] = (first as u32).wrapping_add((product >> 64) as u32);
-            found.fractions[i] = product as u64;
-        }
-        found
+        plain_map_u64(table, at, queries)
     }
     /// Prefetches line `index`. Any index is allowed: a prefetch never faults.
     fn prefetch(self, lines: &[Line], index: usize);
 }
 
+/// [`Simd::cells_u32`] for lanes of any width. This function and the next three are called and not
+/// inlined, as what calls them is compiled for each width of digits.
+#[inline(never)]
+fn plain_cells<L: Word>(roots: &[u32], cut: &Cut<L>, queries: &[L; GATHERED]) -> [u32; GATHERED] {
+    let mut cells = [0; GATHERED];
+    for (cell, &query) in cells.iter_mut().zip(queries) {
+        *cell = cut.cell(roots[cut.root(query).min(roots.len() - 1)], query);
+    }
+    cells
+}
+
+/// [`Simd::lines_u32`] for lanes of any width.
+#[inline(never)]
+fn plain_lines<L: Word>(roots: &[u32], cut: &Cut<L>, queries: &[L; GATHERED]) -> Found<L> {
+    let mut found = Found { lines: [0; GATHERED], fractions: [L::narrow(0); GATHERED] };
+    for (i, &query) in queries.iter().enumerate() {
+        let root = roots[cut.root(query).min(roots.len() - 1)];
+        (found.lines[i], found.fractions[i]) = cut.line(root, query);
+    }
+    found
+}
+
+/// [`Simd::map_u32`] in plain Rust.
+#[inline(never)]
+fn plain_map_u32(table: &[[u32; 4]], at: &[u32; GATHERED], queries: &[u32; GATHERED]) -> Found<u32> {
+    let mut found = Found { lines: [0; GATHERED], fractions: [0; GATHERED] };
+    for (i, &query) in queries.iter().enumerate() {
+        let [min, beyond, multiplier, first] = table[(at[i] as usize).min(table.len() - 1)];
+        let product = u64::from(query.saturating_sub(min).min(beyond)) * u64::from(multiplier);
+        found.lines[i] = first.wrapping_add((product >> 32) as u32);
+        found.fractions[i] = product as u32;
+    }
+    found
+}
+
+/// [`Simd::map_u64`] in plain Rust.
+#[inline(never)]
+fn plain_map_u64(table: &[[u64; 4]], at: &[u32; GATHERED], queries: &[u64; GATHERED]) -> Found<u64> {
+    let mut found = Found { lines: [0; GATHERED], fractions: [0; GATHERED] };
+    for (i, &query) in queries.iter().enumerate() {
+        let [min, beyond, multiplier, first] = table[(at[i] as usize).min(table.len() - 1)];
+        let product = u128::from(query.saturating_sub(min).min(beyond)) * u128::from(multiplier);
+        found.lines[i] = (first as u32).wrapping_add((product >> 64) as u32);
+        found.fractions[i] = product as u64;
+    }
+    found
+}
+
 /// Work that is compiled once for every instruction set.
 pub(crate) trait Task {
+    /// Whether vectors of 512 bits do the work so much faster that it is worth more code.
+    const IS_WIDE: bool = true;
     /// What the work returns.
     type Output;
     /// Does the work with the instructions that `simd` proves.

@@ -146,12 +146,12 @@ impl<L: Lane> Pieces<L> {
     #[inline(always)]
     fn rank_as<D: Digit, S: Simd>(&self, simd: S, tables: &Tables<'_, L>, lines: &[Line], query: L) -> usize {
         let root = tables.roots[self.cut.root(query)];
-        if self.is_direct() {
+        let (line, fraction) = if self.is_direct() {
             let (line, fraction) = self.cut.line(root, query);
-            return self.inner.rank_at(simd, lines, line as usize, D::of(left_aligned(fraction)));
-        }
-        let cell = self.cut.cell(root, query) as usize;
-        let (line, fraction) = tables.locate(cell, query);
+            (line as usize, left_aligned(fraction))
+        } else {
+            tables.locate(self.cut.cell(root, query) as usize, query)
+        };
         self.inner.rank_at(simd, lines, line, D::of(fraction))
     }
 
