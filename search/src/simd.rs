@@ -97,9 +97,9 @@ pub(crate) trait Simd: Copy {
     fn lines_u64(self, roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> Found<u64> {
         plain_lines(roots, cut, queries)
     }
-    /// The lines of queries, and their fractions there, from the rows of a table at the places `at`:
-    /// the smallest key of a map, its reach, its multiplier, its first line. A place behind the
-    /// last row stands for the last.
+    /// The lines of queries, and their fractions there, from the rows of a table at the places
+    /// `at`: the smallest key of a map, its reach, its multiplier, its first line. A place behind
+    /// the last row stands for the last.
     ///
     /// # Panics
     /// When the table is empty.
