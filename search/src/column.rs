@@ -109,6 +109,10 @@ define_exact_column!(u64, u64);
 define_exact_column!(i64, u64);
 define_exact_column!(f64, u64);
 
+/// Converted queries at the start of a line of memory: vectors read and write them.
+#[repr(align(64))]
+struct Converted<L>([L; CHUNK]);
+
 /// The ranks of keys that must be converted to lanes first.
 pub(crate) fn ranks_converted<L: Lane, K: Copy>(
     core: &Core<L>,
@@ -117,9 +121,9 @@ pub(crate) fn ranks_converted<L: Lane, K: Copy>(
     lane: impl Fn(K) -> L,
 ) {
     assert_eq!(queries.len(), out.len(), "as many answers as queries");
-    let mut buffer = [L::MIN; CHUNK];
+    let mut buffer = Converted([L::MIN; CHUNK]);
     for (queries, out) in queries.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
-        let converted = &mut buffer[..queries.len()];
+        let converted = &mut buffer.0[..queries.len()];
         converted.iter_mut().zip(queries).for_each(|(to, &query)| *to = lane(query));
         core.ranks(converted, out);
     }

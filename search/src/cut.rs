@@ -2,8 +2,9 @@
 //!
 //! A query's distance from the smallest key is cut by its top bits, which number a *root*. The
 //! root's entry has the number of its first cell, and how far the distance within the root is
-//! shifted to number the cells behind that. `layout::pieces` builds these tables; the cuts stand
-//! here because instruction sets do them for many queries at once.
+//! shifted to number the cells behind that. Where cells are lines, the bits that are shifted out
+//! tell the keys of a line apart. `layout::pieces` builds these tables; the cuts stand here because
+//! instruction sets do them for many queries at once.
 
 /// Bits of a root's entry that say how far a distance is shifted to number its cells.
 pub(crate) const BELOW_BITS: u32 = 6;
@@ -18,6 +19,8 @@ pub(crate) trait Word: Copy + Ord {
     fn minus(self, other: Self) -> Self;
     /// The number shifted right by `bits`, of which only as many count as number a number's bits.
     fn right(self, bits: u32) -> Self;
+    /// The low `bits` bits, of which only as many count as number a number's bits, at the top.
+    fn lowest_at_top(self, bits: u32) -> Self;
     /// The bits that both have.
     fn and(self, other: Self) -> Self;
 }
@@ -43,6 +46,11 @@ macro_rules! define_word {
             #[inline(always)]
             fn right(self, bits: u32) -> Self {
                 self >> (bits & (<$word>::BITS - 1))
+            }
+
+            #[inline(always)]
+            fn lowest_at_top(self, bits: u32) -> Self {
+                self.checked_shl(<$word>::BITS - (bits & (<$word>::BITS - 1))).unwrap_or(0)
             }
 
             #[inline(always)]
@@ -97,5 +105,13 @@ impl<L: Word> Cut<L> {
     pub(crate) fn cell_at(&self, root: u32, distance: L) -> u32 {
         let below = distance.and(self.within()).right(root & ((1 << BELOW_BITS) - 1));
         (root >> BELOW_BITS).wrapping_add(below.widen() as u32)
+    }
+
+    /// The line of a query, from the entry of its root where entries number lines, and the bits
+    /// that tell apart the distances of a line, left-aligned.
+    #[inline(always)]
+    pub(crate) fn line(&self, root: u32, query: L) -> (u32, L) {
+        let distance = self.distance(query);
+        (self.cell_at(root, distance), distance.lowest_at_top(root & ((1 << BELOW_BITS) - 1)))
     }
 }

@@ -38,6 +38,8 @@ use crate::reason::Reason;
 const MAGIC: u64 = u64::from_le_bytes(*b"LFINDEX\x1a");
 /// The highest code of a layout in files of format 1.
 const FORMAT_1_LAYOUTS: u32 = 9;
+/// The number of the shape that counts the cells of layout `pieces`.
+const CELLS_WORD: usize = 3;
 /// The first of the four words of sizes that speak of values.
 pub(crate) const FIRST_VALUE_WORD: usize = 2;
 /// Lines of the header.
@@ -100,8 +102,13 @@ impl Header {
     fn encode(&self, payload: u64) -> [u64; HEADER_WORDS] {
         let mut words = [0; HEADER_WORDS];
         words[0] = MAGIC;
-        // Readers of format 1 know the layouts up to the ninth, and do not look at word 21.
-        let of_layout = if self.layout.code() > FORMAT_1_LAYOUTS { 2 } else { 1 };
+        // Readers of format 1 know the layouts up to the ninth, and do not look at word 21. Those
+        // of formats 2 and 3 know no pieces without cells.
+        let of_layout = match self.layout.code() > FORMAT_1_LAYOUTS {
+            true if self.words[CELLS_WORD] == 0 => 4,
+            true => 2,
+            false => 1,
+        };
         let of_values = if self.extra[FIRST_VALUE_WORD..] == [0; 4] { 1 } else { 3 };
         let version = self.kind.version().max(of_layout).max(of_values);
         words[1] = u64::from(version) | u64::from(self.kind.code()) << 32;

@@ -65,9 +65,13 @@ fn forge<K: Key>(keys: &[K], queries: &[K], rounds: usize) -> usize {
 #[test]
 fn a_forged_file_is_refused_or_answers() {
     let mut accepted = 0;
-    for (n, distribution) in
-        [(300, Distribution::Uniform), (5000, Distribution::Uniform), (2000, Distribution::OneKey)]
-    {
+    for (n, distribution) in [
+        (300, Distribution::Uniform),
+        (5000, Distribution::Uniform),
+        (2000, Distribution::OneKey),
+        (2000, Distribution::Prefixes),
+        (2000, Distribution::Normal),
+    ] {
         let wide = distribution.keys(if cfg!(miri) { n / 10 } else { n }, u64::MAX, 9);
         let narrow: Vec<u32> = wide.iter().map(|&key| (key >> 32) as u32).collect();
         let dense: Vec<u32> = wide.iter().map(|&key| (key >> 44) as u32).collect();

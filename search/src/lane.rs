@@ -9,7 +9,7 @@ use core::fmt::Debug;
 
 use crate::cut::{Cut, Word};
 use crate::line::{Line, Plain};
-use crate::simd::{Simd, GATHERED};
+use crate::simd::{Found, Simd, GATHERED};
 
 /// The unsigned integer that is compared: `u32` or `u64`.
 pub(crate) trait Lane: Plain + Word + Debug + Send + Sync {
@@ -36,9 +36,17 @@ pub(crate) trait Lane: Plain + Word + Debug + Send + Sync {
     /// last.
     fn cells<S: Simd>(simd: S, roots: &[u32], cut: &Cut<Self>, queries: &[Self; GATHERED])
         -> [u32; GATHERED];
-    /// The four columns of a table's rows at the places `at`; a place behind the last row stands
-    /// for the last.
-    fn gather_rows<S: Simd>(simd: S, table: &[[Self; 4]], at: &[u32; GATHERED]) -> [[Self; GATHERED]; 4];
+    /// The lines of queries, from the entries of their roots, and their fractions there, not
+    /// widened; a root behind the last stands for the last.
+    fn lines<S: Simd>(simd: S, roots: &[u32], cut: &Cut<Self>, queries: &[Self; GATHERED]) -> Found<Self>;
+    /// The lines of queries, and their fractions there, not widened, from the rows of a table of
+    /// maps at the places `at`; a place behind the last row stands for the last.
+    fn map<S: Simd>(
+        simd: S,
+        table: &[[Self; 4]],
+        at: &[u32; GATHERED],
+        queries: &[Self; GATHERED],
+    ) -> Found<Self>;
     /// `self · multiplier` as a whole number and a fraction: `(product >> BITS, product mod
     /// 2^BITS)`, the fraction left-aligned in 64 bits. The multiplier fits a lane: for u32 the
     /// product is one 32-by-32-bit multiplication, which vectors have.
@@ -61,7 +69,7 @@ pub(crate) trait Lane: Plain + Word + Debug + Send + Sync {
 }
 
 macro_rules! define_lane {
-    ($lane:ty, $wide:ty, $per:literal, $node:ident, $less:ident, $cells:ident, $gather:ident) => {
+    ($lane:ty, $wide:ty, $per:literal, $node:ident, $less:ident, $cells:ident, $lines:ident, $map:ident) => {
         impl Lane for $lane {
             type Node = [$lane; $per];
             const BITS: u32 = <$lane>::BITS;
@@ -95,12 +103,23 @@ macro_rules! define_lane {
             }
 
             #[inline(always)]
-            fn gather_rows<S: Simd>(
+            fn lines<S: Simd>(
+                simd: S,
+                roots: &[u32],
+                cut: &Cut<Self>,
+                queries: &[Self; GATHERED],
+            ) -> Found<Self> {
+                simd.$lines(roots, cut, queries)
+            }
+
+            #[inline(always)]
+            fn map<S: Simd>(
                 simd: S,
                 table: &[[Self; 4]],
                 at: &[u32; GATHERED],
-            ) -> [[Self; GATHERED]; 4] {
-                simd.$gather(table, at)
+                queries: &[Self; GATHERED],
+            ) -> Found<Self> {
+                simd.$map(table, at, queries)
             }
 
             #[inline(always)]
@@ -112,8 +131,8 @@ macro_rules! define_lane {
     };
 }
 
-define_lane!(u32, u64, 16, u32s, less_u32, cells_u32, gather_rows);
-define_lane!(u64, u128, 8, u64s, less_u64, cells_u64, gather_wide_rows);
+define_lane!(u32, u64, 16, u32s, less_u32, cells_u32, lines_u32, map_u32);
+define_lane!(u64, u128, 8, u64s, less_u64, cells_u64, lines_u64, map_u64);
 
 /// A key type whose order a lane keeps exactly: the six types of 32 and 64 bits.
 pub(crate) trait Exact: Copy + Sync {

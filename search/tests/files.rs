@@ -41,14 +41,23 @@ fn every_layout_survives_the_way_through_a_file() {
 }
 
 /// Keys for which the planner takes each of its layouts, and words of the reason.
-fn planned() -> [(Vec<u32>, Layout, &'static str); 4] {
-    let lognormal = Distribution::Lognormal.keys(50_000, u64::from(u32::MAX), 1);
+fn planned() -> [(Vec<u32>, Layout, &'static str); 5] {
     [
         (keys(50_000), Layout::Split, "evenly spread: one line"),
-        (lognormal.into_iter().map(|key| key as u32).collect(), Layout::Pieces, "piece by piece"),
+        (uneven(Distribution::Normal, 50_000), Layout::Pieces, "piece by piece"),
+        (uneven(Distribution::Prefixes, 50_000), Layout::Pieces, "piece by piece"),
         (vec![7; 50_000], Layout::Tree, "pieces refused: the keys are too unevenly spread"),
         (keys(50), Layout::Tree, "few keys"),
     ]
+}
+
+fn uneven(distribution: Distribution, n: usize) -> Vec<u32> {
+    distribution.keys(n, u64::from(u32::MAX), 1).into_iter().map(|key| key as u32).collect()
+}
+
+/// Whether pieces have one table, without cells.
+fn is_in_one_table(index: &Index<u32>) -> bool {
+    index.explain().contains("pieces in one table")
 }
 
 #[test]
@@ -61,8 +70,41 @@ fn why_a_layout_was_chosen_is_told_after_opening_too() {
         let because = |text: String| text.lines().find(|line| line.starts_with("because")).map(String::from);
         let opened = Index::<u32>::from_bytes(&bytes).unwrap();
         assert_eq!(because(opened.explain()), because(index.explain()));
-        // Only the layout that format 1 lacks makes a file that its readers refuse.
-        assert_eq!(u32::from(bytes[8]), if layout == Layout::Pieces { 2 } else { 1 });
+        // Only what an older format lacks makes a file that its readers refuse.
+        let version = match layout {
+            Layout::Pieces if is_in_one_table(&index) => 4,
+            Layout::Pieces => 2,
+            _ => 1,
+        };
+        assert_eq!(u32::from(bytes[8]), version);
+    }
+}
+
+#[test]
+fn pieces_survive_the_way_through_a_file_with_and_without_cells() {
+    for (distribution, in_one_table) in [(Distribution::Normal, true), (Distribution::Prefixes, false)] {
+        let keys = uneven(distribution, 50_000);
+        let queries: Vec<u32> = keys.iter().flat_map(|&key| [key, key.wrapping_sub(1), key + 1]).collect();
+        let index = Index::build(&keys).unwrap();
+        assert_eq!(is_in_one_table(&index), in_one_table, "{distribution:?}");
+        let opened = Index::<u32>::from_bytes(&index.to_bytes()).unwrap();
+        let ranks: Vec<usize> = queries.iter().map(|query| keys.partition_point(|key| key < query)).collect();
+        assert_eq!(answers(&opened, &queries), ranks, "{distribution:?}");
+        assert!(opened.iter().eq(keys.iter().copied()), "{distribution:?}");
+    }
+}
+
+#[test]
+fn damaged_pieces_are_errors_with_and_without_cells() {
+    for distribution in [Distribution::Normal, Distribution::Prefixes] {
+        let bytes = laid_out(&uneven(distribution, 700), Layout::Pieces).unwrap().to_bytes();
+        let mut damaged = bytes.clone();
+        for bit in (0..8 * bytes.len()).step_by(5) {
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert!(Index::<u32>::from_bytes(&damaged).is_err(), "{distribution:?} bit {bit}");
+            damaged[bit / 8] ^= 1 << (bit % 8);
+        }
+        assert!(Index::<u32>::from_bytes(&bytes).is_ok());
     }
 }
 
@@ -130,7 +172,7 @@ fn what_is_wrong_is_named() {
     assert_eq!(said(&bytes[..200]), format!("index file is truncated: 200 bytes of {}", bytes.len()));
     let mut newer = bytes.clone();
     newer[8] = 9;
-    assert_eq!(said(&newer), "index file of format 9, newer than this program understands (3)");
+    assert_eq!(said(&newer), "index file of format 9, newer than this program understands (4)");
     let error = Index::<u32>::open("/nonexistent/index").unwrap_err();
     assert!(matches!(error, Error::Io(_)));
 }

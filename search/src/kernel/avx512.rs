@@ -8,7 +8,7 @@ use core::arch::x86_64::*;
 
 use crate::cut::{Cut, BELOW_BITS};
 use crate::line::Line;
-use crate::simd::{DIFFERS, GATHERED, MARKS};
+use crate::simd::{Found, DIFFERS, GATHERED, MARKS};
 
 /// Proof that the processor has AVX-512 F, BW, VL and DQ, BMI1/2 and POPCNT.
 #[derive(Clone, Copy)]
@@ -46,26 +46,30 @@ fn load<T>(lanes: &T) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 fn less_u8<const SKIP: usize>(lanes: &[u8; 64], query: u8) -> usize {
-    // The mask has a bit per lane: those to skip are shifted out, the others counted.
-    (_mm512_cmplt_epu8_mask(load(lanes), _mm512_set1_epi8(query as i8)) >> SKIP).count_ones() as usize
+    // The mask has a bit per lane; lanes to skip are not compared.
+    _mm512_mask_cmplt_epu8_mask(u64::MAX << SKIP, load(lanes), _mm512_set1_epi8(query as i8)).count_ones()
+        as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,popcnt")]
 fn less_u16<const SKIP: usize>(lanes: &[u16; 32], query: u16) -> usize {
-    (_mm512_cmplt_epu16_mask(load(lanes), _mm512_set1_epi16(query as i16)) >> SKIP).count_ones() as usize
+    _mm512_mask_cmplt_epu16_mask(u32::MAX << SKIP, load(lanes), _mm512_set1_epi16(query as i16)).count_ones()
+        as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
 fn less_u32<const SKIP: usize>(lanes: &[u32; 16], query: u32) -> usize {
-    (_mm512_cmplt_epu32_mask(load(lanes), _mm512_set1_epi32(query as i32)) >> SKIP).count_ones() as usize
+    _mm512_mask_cmplt_epu32_mask(u16::MAX << SKIP, load(lanes), _mm512_set1_epi32(query as i32)).count_ones()
+        as usize
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
 fn less_u64<const SKIP: usize>(lanes: &[u64; 8], query: u64) -> usize {
-    (_mm512_cmplt_epu64_mask(load(lanes), _mm512_set1_epi64(query as i64)) >> SKIP).count_ones() as usize
+    _mm512_mask_cmplt_epu64_mask(u8::MAX << SKIP, load(lanes), _mm512_set1_epi64(query as i64)).count_ones()
+        as usize
 }
 
 #[inline]
@@ -148,28 +152,109 @@ fn cells_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; 
     let (min, beyond) = (_mm512_set1_epi64(cut.min as i64), _mm512_set1_epi64(cut.beyond as i64));
     let shift = _mm_cvtsi64_si128((cut.shift & 63) as i64);
     let within = _mm512_set1_epi64(cut.within() as i64);
-    let distances = [load::<[u64; 8]>(&queries.as_chunks().0[0]), load(&queries.as_chunks::<8>().0[1])]
-        .map(|query| _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(query, min), min), beyond));
-    // Halves of eight lanes are narrowed to words, and words widened to shifts.
-    let join = |low: __m256i, high: __m256i| _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high);
-    let narrow = |half: __m512i| _mm512_cvtepi64_epi32(half);
-    let numbers = distances.map(|distance| narrow(_mm512_srl_epi64(distance, shift)));
-    let entries = entries(roots, join(numbers[0], numbers[1]));
+    let (halves, _) = queries.as_chunks::<8>();
+    let (mut distances, mut numbers) = ([_mm512_setzero_si512(); 2], [_mm256_setzero_si256(); 2]);
+    for half in 0..2 {
+        let query = load::<[u64; 8]>(&halves[half]);
+        distances[half] = _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(query, min), min), beyond);
+        numbers[half] = _mm512_cvtepi64_epi32(_mm512_srl_epi64(distances[half], shift));
+    }
+    let entries = entries(roots, joined(numbers));
     let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW));
-    let shifts =
-        [_mm512_castsi512_si256(by), _mm512_extracti64x4_epi64::<1>(by)].map(|by| _mm512_cvtepu32_epi64(by));
-    let below =
-        |half: usize| narrow(_mm512_srlv_epi64(_mm512_and_si512(distances[half], within), shifts[half]));
-    words(_mm512_add_epi32(_mm512_srli_epi32::<BELOW_BITS>(entries), join(below(0), below(1))))
+    let bys = [_mm512_castsi512_si256(by), _mm512_extracti64x4_epi64::<1>(by)];
+    for half in 0..2 {
+        let below = _mm512_and_si512(distances[half], within);
+        let below = _mm512_srlv_epi64(below, _mm512_cvtepu32_epi64(bys[half]));
+        numbers[half] = _mm512_cvtepi64_epi32(below);
+    }
+    words(_mm512_add_epi32(_mm512_srli_epi32::<BELOW_BITS>(entries), joined(numbers)))
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn gather_rows(table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4] {
-    // Places are taken from memory, one load each: without the box, the compiler extracts them from
-    // the vector with two operations each.
-    let at = core::hint::black_box(words(inside(table.len(), load(at))));
-    // SAFETY: `inside` returns places inside the table, whose rows are 16 bytes; the load needs no
+fn lines_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> Found<u32> {
+    let (min, beyond) = (_mm512_set1_epi32(cut.min as i32), _mm512_set1_epi32(cut.beyond as i32));
+    let shift = _mm_cvtsi32_si128((cut.shift & 31) as i32);
+    let distance = _mm512_sub_epi32(_mm512_max_epu32(load(queries), min), min);
+    let distance = _mm512_min_epu32(distance, beyond);
+    let entries = entries(roots, _mm512_srl_epi32(distance, shift));
+    let within = _mm512_and_si512(distance, _mm512_set1_epi32(cut.within() as i32));
+    let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW & 31));
+    let first = _mm512_srli_epi32::<BELOW_BITS>(entries);
+    let line = _mm512_add_epi32(first, _mm512_srlv_epi32(within, by));
+    // A shift by all bits gives 0, as in the plain form.
+    let fraction = _mm512_sllv_epi32(distance, _mm512_sub_epi32(_mm512_set1_epi32(32), by));
+    Found { lines: words(line), fractions: words(fraction) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn lines_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> Found<u64> {
+    let (min, beyond) = (_mm512_set1_epi64(cut.min as i64), _mm512_set1_epi64(cut.beyond as i64));
+    let shift = _mm_cvtsi64_si128((cut.shift & 63) as i64);
+    let within = _mm512_set1_epi64(cut.within() as i64);
+    let (halves, _) = queries.as_chunks::<8>();
+    let (mut distances, mut numbers) = ([_mm512_setzero_si512(); 2], [_mm256_setzero_si256(); 2]);
+    for half in 0..2 {
+        let query = load::<[u64; 8]>(&halves[half]);
+        distances[half] = _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(query, min), min), beyond);
+        numbers[half] = _mm512_cvtepi64_epi32(_mm512_srl_epi64(distances[half], shift));
+    }
+    let entries = entries(roots, joined(numbers));
+    let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW));
+    let bys = [_mm512_castsi512_si256(by), _mm512_extracti64x4_epi64::<1>(by)];
+    let mut fractions = [0; GATHERED];
+    for half in 0..2 {
+        let by = _mm512_cvtepu32_epi64(bys[half]);
+        let below = _mm512_srlv_epi64(_mm512_and_si512(distances[half], within), by);
+        numbers[half] = _mm512_cvtepi64_epi32(below);
+        let fraction = _mm512_sllv_epi64(distances[half], _mm512_sub_epi64(_mm512_set1_epi64(64), by));
+        // SAFETY: half of sixteen words is room for a vector of eight; the store needs no
+        // alignment.
+        unsafe { _mm512_storeu_si512(fractions.as_mut_ptr().add(8 * half).cast(), fraction) };
+    }
+    let first = _mm512_srli_epi32::<BELOW_BITS>(entries);
+    Found { lines: words(_mm512_add_epi32(first, joined(numbers))), fractions }
+}
+
+/// Two halves of a vector of words.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn joined(halves: [__m256i; 2]) -> __m512i {
+    _mm512_inserti64x4::<1>(_mm512_castsi256_si512(halves[0]), halves[1])
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,popcnt")]
+fn list_marks(marks: u64, first: u32, list: &mut [u32; MARKS]) -> usize {
+    let numbers = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(first as i32));
+    let (low, high) = (marks as u16, (marks >> 16) as u16);
+    let count = low.count_ones() as usize;
+    list[..GATHERED].copy_from_slice(&words(_mm512_maskz_compress_epi32(low, numbers)));
+    let numbers = _mm512_add_epi32(numbers, _mm512_set1_epi32(GATHERED as i32));
+    list[count..count + GATHERED].copy_from_slice(&words(_mm512_maskz_compress_epi32(high, numbers)));
+    count + high.count_ones() as usize
+}
+
+/// Sixteen places at the start of a line of memory, where the stack may begin anywhere: they are
+/// stored at once and loaded one by one.
+#[repr(align(64))]
+struct Places([u32; GATHERED]);
+
+/// Places inside a table, to be taken from memory with one load each: without the box, the compiler
+/// extracts them from the vector with two operations each.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn places(len: usize, at: &[u32; GATHERED]) -> Places {
+    core::hint::black_box(Places(words(inside(len, load(at)))))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn map_u32(table: &[[u32; 4]], at: &[u32; GATHERED], queries: &[u32; GATHERED]) -> Found<u32> {
+    let Places(at) = &places(table.len(), at);
+    // SAFETY: `places` returns places inside the table, whose rows are 16 bytes; the load needs no
     // alignment.
     let row = |i: usize| unsafe { _mm_loadu_si128(table.as_ptr().add(at[i] as usize).cast()) };
     // Four rows that lie four places apart make a vector, so that the transposition below, which
@@ -183,21 +268,29 @@ fn gather_rows(table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4]
     let (a, b, c, d) = (four(0), four(1), four(2), four(3));
     let (ab_low, ab_high) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
     let (cd_low, cd_high) = (_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
-    [
-        words(_mm512_unpacklo_epi64(ab_low, cd_low)),
-        words(_mm512_unpackhi_epi64(ab_low, cd_low)),
-        words(_mm512_unpacklo_epi64(ab_high, cd_high)),
-        words(_mm512_unpackhi_epi64(ab_high, cd_high)),
-    ]
+    let (min, beyond) = (_mm512_unpacklo_epi64(ab_low, cd_low), _mm512_unpackhi_epi64(ab_low, cd_low));
+    let multiplier = _mm512_unpacklo_epi64(ab_high, cd_high);
+    let first = _mm512_unpackhi_epi64(ab_high, cd_high);
+    // Products of even lanes, and of odd lanes, whose halves are put together again.
+    let distance = _mm512_sub_epi32(_mm512_max_epu32(load(queries), min), min);
+    let distance = _mm512_min_epu32(distance, beyond);
+    let even = _mm512_mul_epu32(distance, multiplier);
+    let odd = _mm512_mul_epu32(_mm512_srli_epi64::<32>(distance), _mm512_srli_epi64::<32>(multiplier));
+    let whole = _mm512_mask_mov_epi32(_mm512_srli_epi64::<32>(even), ODD, odd);
+    let fraction = _mm512_mask_mov_epi32(even, ODD, _mm512_slli_epi64::<32>(odd));
+    Found { lines: words(_mm512_add_epi32(first, whole)), fractions: words(fraction) }
 }
 
-/// The columns of eight rows of 64-bit words.
+/// The odd lanes of 32 bits.
+const ODD: u16 = 0xAAAA;
+
+/// The lines and fractions of eight queries from the rows at the places `at`.
 ///
 /// # Safety
 /// The places must be inside the table.
 #[inline]
 #[target_feature(enable = "avx512f")]
-unsafe fn eight_wide_rows(table: &[[u64; 4]], at: &[u32]) -> [__m512i; 4] {
+unsafe fn map_eight(table: &[[u64; 4]], at: &[u32], query: __m512i) -> (__m256i, __m512i) {
     // SAFETY: the caller's places are inside the table, whose rows are 32 bytes; the load needs no
     // alignment.
     let row = |i: usize| unsafe { _mm256_loadu_si256(table.as_ptr().add(at[i] as usize).cast()) };
@@ -206,32 +299,42 @@ unsafe fn eight_wide_rows(table: &[[u64; 4]], at: &[u32]) -> [__m512i; 4] {
     // Within each quarter: columns 0 and 2 of two rows, and columns 1 and 3.
     let (ab_even, ab_odd) = (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
     let (cd_even, cd_odd) = (_mm512_unpacklo_epi64(c, d), _mm512_unpackhi_epi64(c, d));
-    let first = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
-    let second = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
-    [
-        _mm512_permutex2var_epi64(ab_even, first, cd_even),
-        _mm512_permutex2var_epi64(ab_odd, first, cd_odd),
-        _mm512_permutex2var_epi64(ab_even, second, cd_even),
-        _mm512_permutex2var_epi64(ab_odd, second, cd_odd),
-    ]
+    let low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+    let high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+    let min = _mm512_permutex2var_epi64(ab_even, low, cd_even);
+    let beyond = _mm512_permutex2var_epi64(ab_odd, low, cd_odd);
+    let multiplier = _mm512_permutex2var_epi64(ab_even, high, cd_even);
+    let first = _mm512_permutex2var_epi64(ab_odd, high, cd_odd);
+    let distance = _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(query, min), min), beyond);
+    // The product of 128 bits from products of halves, as `Lane::scale_abreast` has it.
+    let half = |wide: __m512i| _mm512_srli_epi64::<32>(wide);
+    let (distance_high, multiplier_high) = (half(distance), half(multiplier));
+    let lowest = _mm512_mul_epu32(distance, multiplier);
+    let middle = _mm512_add_epi64(_mm512_mul_epu32(distance_high, multiplier), half(lowest));
+    let low_half = _mm512_set1_epi64(0xFFFF_FFFF);
+    let other = _mm512_mul_epu32(distance, multiplier_high);
+    let other = _mm512_add_epi64(other, _mm512_and_si512(middle, low_half));
+    let whole = _mm512_mul_epu32(distance_high, multiplier_high);
+    let whole = _mm512_add_epi64(_mm512_add_epi64(whole, half(middle)), half(other));
+    let fraction = _mm512_mask_mov_epi32(lowest, ODD, _mm512_slli_epi64::<32>(other));
+    (_mm512_cvtepi64_epi32(_mm512_add_epi64(first, whole)), fraction)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn gather_wide_rows(table: &[[u64; 4]], at: &[u32; GATHERED]) -> [[u64; GATHERED]; 4] {
-    // Places are taken from memory, as in `gather_rows`.
-    let at = core::hint::black_box(words(inside(table.len(), load(at))));
-    // SAFETY: `inside` returns places inside the table.
-    let (low, high) = unsafe { (eight_wide_rows(table, &at[..8]), eight_wide_rows(table, &at[8..])) };
-    [0, 1, 2, 3].map(|column| {
-        let mut all = [0; GATHERED];
-        // SAFETY: sixteen words are room for two vectors of eight; the stores need no alignment.
-        unsafe {
-            _mm512_storeu_si512(all.as_mut_ptr().cast(), low[column]);
-            _mm512_storeu_si512(all.as_mut_ptr().add(8).cast(), high[column]);
-        }
-        all
-    })
+fn map_u64(table: &[[u64; 4]], at: &[u32; GATHERED], queries: &[u64; GATHERED]) -> Found<u64> {
+    let Places(at) = &places(table.len(), at);
+    let (halves, _) = queries.as_chunks::<8>();
+    let (mut lines, mut fractions) = ([_mm256_setzero_si256(); 2], [0; GATHERED]);
+    for half in 0..2 {
+        // SAFETY: `places` returns places inside the table.
+        let (line, fraction) = unsafe { map_eight(table, &at[8 * half..], load::<[u64; 8]>(&halves[half])) };
+        lines[half] = line;
+        // SAFETY: half of sixteen words is room for a vector of eight; the store needs no
+        // alignment.
+        unsafe { _mm512_storeu_si512(fractions.as_mut_ptr().add(8 * half).cast(), fraction) };
+    }
+    Found { lines: words(joined(lines)), fractions }
 }
 
 define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
@@ -239,6 +342,12 @@ define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     fn marked(self, words: &[usize; MARKS], mask: u32) -> u64 {
         // SAFETY: the token proves the instructions.
         unsafe { marked(words, mask) }
+    }
+
+    #[inline(always)]
+    fn list_marks(self, marks: u64, first: u32, list: &mut [u32; MARKS]) -> usize {
+        // SAFETY: the token proves the instructions.
+        unsafe { list_marks(marks, first, list) }
     }
 
     #[inline(always)]
@@ -260,15 +369,27 @@ define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     }
 
     #[inline(always)]
-    fn gather_rows(self, table: &[[u32; 4]], at: &[u32; GATHERED]) -> [[u32; GATHERED]; 4] {
+    fn lines_u32(self, roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> Found<u32> {
         // SAFETY: the token proves the instructions.
-        unsafe { gather_rows(table, at) }
+        unsafe { lines_u32(roots, cut, queries) }
     }
 
     #[inline(always)]
-    fn gather_wide_rows(self, table: &[[u64; 4]], at: &[u32; GATHERED]) -> [[u64; GATHERED]; 4] {
+    fn lines_u64(self, roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> Found<u64> {
         // SAFETY: the token proves the instructions.
-        unsafe { gather_wide_rows(table, at) }
+        unsafe { lines_u64(roots, cut, queries) }
+    }
+
+    #[inline(always)]
+    fn map_u32(self, table: &[[u32; 4]], at: &[u32; GATHERED], queries: &[u32; GATHERED]) -> Found<u32> {
+        // SAFETY: the token proves the instructions.
+        unsafe { map_u32(table, at, queries) }
+    }
+
+    #[inline(always)]
+    fn map_u64(self, table: &[[u64; 4]], at: &[u32; GATHERED], queries: &[u64; GATHERED]) -> Found<u64> {
+        // SAFETY: the token proves the instructions.
+        unsafe { map_u64(table, at, queries) }
     }
 
     #[inline(always)]

@@ -92,11 +92,12 @@ macro_rules! define_kernels {
 
         impl Vectors for Isa {
             fn run<T: Task>(self, task: T) -> T::Output {
-                match self {
+                let isa = if T::IS_WIDE { self } else { self.max(Isa::Avx2) };
+                match isa {
                     $( #[cfg($target)]
                     #[allow(unused_unsafe, reason = "the plain kernels' functions are safe")]
                     // SAFETY: this arm is taken only when the processor has the instructions.
-                    Isa::$isa if self.is_available() => unsafe { $module::run(task) }, )*
+                    Isa::$isa if isa.is_available() => unsafe { $module::run(task) }, )*
                     _ => scalar::run(task),
                 }
             }

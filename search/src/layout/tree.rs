@@ -197,6 +197,11 @@ impl<L: Lane> Method<L> for Tree {
     }
 }
 
+/// The places of a group at the start of a line of memory, wherever the stack begins.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Places([Place; GROUP]);
+
 /// One step down for a group of queries.
 #[inline(always)]
 fn step<L: Lane, S: Simd, const N: usize>(
@@ -261,16 +266,17 @@ fn descend_near<L: Lane, S: Simd>(simd: S, levels: &[Level<'_>], queries: &[L], 
     let Some((&leaves, upper)) = levels.split_last() else { return 0 };
     let ((groups, _), (outs, _)) = (queries.as_chunks::<GROUP>(), out.as_chunks_mut::<GROUP>());
     for (queries, out) in groups.iter().zip(outs) {
-        let mut places = [Place::FIRST; GROUP];
+        let mut aligned = Places([Place::FIRST; GROUP]);
+        let places = &mut aligned.0;
         let Some((&root, others)) = upper.split_first() else {
-            finish(simd, leaves, &places, queries, out);
+            finish(simd, leaves, places, queries, out);
             continue;
         };
-        first_step(simd, root, &mut places, queries);
+        first_step(simd, root, places, queries);
         for &level in others {
-            step(simd, level, &mut places, queries);
+            step(simd, level, places, queries);
         }
-        finish(simd, leaves, &places, queries, out);
+        finish(simd, leaves, places, queries, out);
     }
     groups.len() * GROUP
 }
@@ -288,7 +294,7 @@ fn descend_far<L: Lane, S: Simd>(
 ) -> usize {
     let ((groups, _), (outs, _)) = (queries.as_chunks::<GROUP>(), out.as_chunks_mut::<GROUP>());
     let (Some((&root, inner)), Some((&leaves, _))) = (near.split_first(), far.split_last()) else { return 0 };
-    let mut ring = [[Place::FIRST; GROUP]; RING];
+    let mut ring = [Places([Place::FIRST; GROUP]); RING];
     for turn in 0..groups.len() + far.len() {
         // Parts of groups take turns: prefetches are then spread evenly, as the processor has room
         // for some twenty at a time.
@@ -296,17 +302,17 @@ fn descend_far<L: Lane, S: Simd>(
             let queries = |group: usize| &groups[group].as_chunks::<PART>().0[part];
             // The group that ends in this turn.
             if let Some(last) = turn.checked_sub(far.len()) {
-                let places = &ring[last % RING].as_chunks().0[part];
+                let places = &ring[last % RING].0.as_chunks().0[part];
                 finish(simd, leaves, places, queries(last), &mut outs[last].as_chunks_mut().0[part]);
             }
             // The groups in the midst of the far levels: fewer in the first and the last turns.
             for stage in (1..far.len().min(turn + 1)).rev().take_while(|stage| turn - stage < groups.len()) {
-                let places = &mut ring[(turn - stage) % RING].as_chunks_mut().0[part];
+                let places = &mut ring[(turn - stage) % RING].0.as_chunks_mut().0[part];
                 step_ahead(simd, (far[stage - 1], far[stage]), places, queries(turn - stage));
             }
             // The group that begins.
             if turn < groups.len() {
-                let places: &mut [Place; PART] = &mut ring[turn % RING].as_chunks_mut().0[part];
+                let places: &mut [Place; PART] = &mut ring[turn % RING].0.as_chunks_mut().0[part];
                 if inner.is_empty() {
                     places.fill(Place::FIRST);
                 } else {

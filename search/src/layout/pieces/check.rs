@@ -9,18 +9,37 @@ use crate::scale::Scale;
 impl<L: Lane> Pieces<L> {
     /// Whether the roots number all cells, one after another, and the cells all lines.
     pub(super) fn holds_tables(&self, tables: &Tables<'_, L>) -> bool {
+        if self.is_direct() {
+            return self.roots_number_lines(tables);
+        }
         self.roots_follow(tables) && self.cells_follow(tables)
+    }
+
+    /// Whether each root's lines lie behind those of the root before it, and the last are lines.
+    /// Roots without keys may share a line.
+    fn roots_number_lines(&self, tables: &Tables<'_, L>) -> bool {
+        let mut last = None;
+        tables.roots.iter().enumerate().all(|(number, &root)| {
+            let (first, by) = (u64::from(root >> BELOW_BITS), root & ((1 << BELOW_BITS) - 1));
+            let end = u64::from(self.cut.cell_at(root, self.farthest(number)));
+            let shares = by == self.cut.shift && last == Some(first);
+            let follows = shares || first == last.map_or(0, |last| last + 1);
+            last = Some(end);
+            by > 0 && by <= self.cut.shift && follows && end < self.inner.scale.buckets() as u64
+        })
+    }
+
+    /// The longest distance that leads to a root.
+    fn farthest(&self, number: usize) -> L {
+        let low = (number as u64) << self.cut.shift;
+        L::narrow(self.cut.beyond.widen().min(low | self.cut.within().widen()))
     }
 
     /// Whether each root's cells follow those of the root before it.
     fn roots_follow(&self, tables: &Tables<'_, L>) -> bool {
-        let (within, beyond) = (self.cut.within().widen(), self.cut.beyond.widen());
         let mut next = 0;
         let follow = tables.roots.iter().enumerate().all(|(number, &root)| {
-            // The longest distance that leads to this root, and its cell.
-            let low = (number as u64) << self.cut.shift;
-            let farthest = L::narrow(beyond.min(low | within));
-            let last = u64::from(self.cut.cell_at(root, farthest));
+            let last = u64::from(self.cut.cell_at(root, self.farthest(number)));
             let begins = u64::from(root >> BELOW_BITS) == next && root & ((1 << BELOW_BITS) - 1) < L::BITS;
             next = last + 1;
             begins && last < tables.cells.len() as u64

@@ -26,16 +26,32 @@ pub(super) fn build<L: Lane, K: Exact<As = L>>(
     keys: &[K],
     placing: Placing<impl Vectors>,
 ) -> Result<(Pieces<L>, Memory), Refusal> {
-    let (mut plan, cuts) = Pieces::plan(keys)?;
-    let (lines, blocks) = plan.room(keys, &cuts);
+    let (plan, cuts) = Pieces::plan(keys)?;
+    match build_planned(plan, &cuts, keys, placing) {
+        // A line was too crowded for a directory in spite of the sample: cells get more lines then.
+        Err(Refusal::Crowded) if plan.is_direct() => {}
+        result => return result,
+    }
+    let (_, plan, cuts) = Pieces::plan_cells(keys)?.ok_or(Refusal::Crowded)?;
+    build_planned(plan, &cuts, keys, placing)
+}
+
+/// Builds what was planned.
+fn build_planned<L: Lane, K: Exact<As = L>>(
+    mut plan: Pieces<L>,
+    cuts: &Cuts,
+    keys: &[K],
+    placing: Placing<impl Vectors>,
+) -> Result<(Pieces<L>, Memory), Refusal> {
+    let (lines, blocks) = plan.room(keys, cuts);
     // Memory that stays untouched takes no pages.
     let tables = plan.table_lines();
     let mut draft = Draft::new(tables + lines + blocks);
     let (front, behind) = draft.lines_mut().split_at_mut(tables);
     let mut crowd = Draft::new(blocks);
     let (lines, blocks) = (&mut behind[..lines], crowd.lines_mut());
-    let filled = FillPieces { plan, cuts: &cuts, keys, lines, blocks, vectors: placing.vectors }.fill()?;
-    plan.write_tables(front, &cuts, &filled.cells);
+    let filled = FillPieces { plan, cuts, keys, lines, blocks, vectors: placing.vectors }.fill()?;
+    plan.write_tables(front, cuts, &filled);
     plan.inner.scale = Scale::of_buckets(filled.lines);
     plan.inner.blocks = filled.blocks;
     behind[filled.lines..filled.lines + filled.blocks].copy_from_slice(&crowd.lines_mut()[..filled.blocks]);
@@ -56,6 +72,8 @@ struct FillPieces<'a, L: Lane, K, V> {
 /// What the filling used.
 struct Filled<L> {
     cells: Vec<Cell<L>>,
+    /// The entries of roots that are cut into lines.
+    roots: Vec<u32>,
     lines: usize,
     blocks: usize,
 }
@@ -63,7 +81,11 @@ struct Filled<L> {
 impl<L: Lane, K: Exact<As = L>, V: Vectors> FillPieces<'_, L, K, V> {
     fn fill(mut self) -> Result<Filled<L>, Refusal> {
         let cells = Vec::with_capacity(self.cuts.ranks.len());
-        let mut filled = Filled { cells, lines: 0, blocks: 0 };
+        let mut filled = Filled { cells, roots: Vec::new(), lines: 0, blocks: 0 };
+        if self.plan.is_direct() {
+            self.fill_roots(&mut filled)?;
+            return Ok(filled);
+        }
         for pair in self.cuts.ranks.windows(2) {
             if pair[0] == pair[1] {
                 // A query in a cell without keys goes to the first line of the next cell, as less
@@ -86,6 +108,32 @@ impl<L: Lane, K: Exact<As = L>, V: Vectors> FillPieces<'_, L, K, V> {
         Ok(filled)
     }
 
+    /// Fills the lines of roots that are cut into lines. Neighbours without keys share a line.
+    fn fill_roots(&mut self, filled: &mut Filled<L>) -> Result<(), Refusal> {
+        filled.roots.reserve(self.plan.roots());
+        let mut is_empty = false;
+        for (number, (pair, &logarithm)) in self.cuts.ranks.windows(2).zip(&self.cuts.logarithms).enumerate()
+        {
+            if pair[0] == pair[1] {
+                if !is_empty {
+                    let line = self.lines.get_mut(filled.lines).ok_or(Refusal::Crowded)?;
+                    *line = with_digit!(self.plan.inner.digit, D => empty_line::<D>(pair[0]));
+                    filled.lines += 1;
+                }
+                is_empty = true;
+                filled.roots.push(((filled.lines as u32 - 1) << BELOW_BITS) | self.plan.cut.shift);
+                continue;
+            }
+            is_empty = false;
+            let entry = ((filled.lines as u32) << BELOW_BITS) | (self.plan.cut.shift - logarithm);
+            let scale = self.plan.scale_of_root(number, entry);
+            let count = self.plan.lines_of_root(number, logarithm);
+            self.fill_map(pair[0]..pair[1], scale, count, filled)?;
+            filled.roots.push(entry);
+        }
+        Ok(())
+    }
+
     /// Fills the lines of one cell, by the code that fills a part of a split layout: a call for
     /// each cell costs little, and code for each type of keys and instruction set is large.
     fn fill_cell(
@@ -95,13 +143,26 @@ impl<L: Lane, K: Exact<As = L>, V: Vectors> FillPieces<'_, L, K, V> {
         filled: &mut Filled<L>,
     ) -> Result<(), Refusal> {
         let scale = self.plan.scale(&self.keys[ranks.clone()], times);
+        let first = filled.lines;
+        self.fill_map(ranks, scale, scale.buckets(), filled)?;
+        let [min, beyond, multiplier, _] = scale.numbers();
+        filled.cells.push([min, beyond, multiplier, first as u64].map(L::narrow));
+        Ok(())
+    }
+
+    /// Fills the `count` lines to which a map leads.
+    fn fill_map(
+        &mut self,
+        ranks: core::ops::Range<usize>,
+        scale: Scale<L>,
+        count: usize,
+        filled: &mut Filled<L>,
+    ) -> Result<(), Refusal> {
         let split = Split { n: self.keys.len(), scale, digit: self.plan.inner.digit, blocks: 0 };
-        let end = filled.lines + scale.buckets();
+        let end = filled.lines + count;
         let lines = self.lines.get_mut(filled.lines..end).ok_or(Refusal::Crowded)?;
         let part = Part { ranks, first_line: 0, lines, blocks: self.blocks, used: filled.blocks };
         filled.blocks = self.vectors.run(FillPart { plan: &split, keys: self.keys, part })?.blocks;
-        let [min, beyond, multiplier, _] = scale.numbers();
-        filled.cells.push([min, beyond, multiplier, filled.lines as u64].map(L::narrow));
         filled.lines = end;
         Ok(())
     }
@@ -111,6 +172,10 @@ impl<L: Lane> Pieces<L> {
     /// The lines to allocate for cells, with room for some that get more than on average, and the
     /// blocks.
     fn room<K: Exact<As = L>>(&self, keys: &[K], cuts: &Cuts) -> (usize, usize) {
+        if self.is_direct() {
+            let lines = self.lines_of_roots(cuts);
+            return (lines, lines / 2 + 64);
+        }
         let load =
             WIDTHS.into_iter().find(|(digit, _)| *digit == self.inner.digit).map_or(1, |(_, load)| load);
         let digit: Width = self.inner.digit;
@@ -121,7 +186,10 @@ impl<L: Lane> Pieces<L> {
     }
 
     /// Writes both tables.
-    fn write_tables(&self, lines: &mut [Line], cuts: &Cuts, cells: &[Cell<L>]) {
+    fn write_tables(&self, lines: &mut [Line], cuts: &Cuts, filled: &Filled<L>) {
+        if self.is_direct() {
+            return lanes_mut::<u32>(lines)[..filled.roots.len()].copy_from_slice(&filled.roots);
+        }
         let (roots, rest) = lines.split_at_mut(self.root_lines());
         let mut first_cell = 0u32;
         let entries = lanes_mut::<u32>(roots);
@@ -133,6 +201,6 @@ impl<L: Lane> Pieces<L> {
             let high = self.cut.beyond.widen().min(low | self.cut.within().widen());
             first_cell += ((high - low) >> below) as u32 + 1;
         }
-        lanes_mut::<L>(rest).as_chunks_mut::<4>().0[..cells.len()].copy_from_slice(cells);
+        lanes_mut::<L>(rest).as_chunks_mut::<4>().0[..filled.cells.len()].copy_from_slice(&filled.cells);
     }
 }

@@ -17,6 +17,14 @@
 //! Lines, directories and blocks are those of `split`, and so are their search, their filling and
 //! their check. Both tables stand before the lines.
 //!
+//! Where the distribution is smooth at the scale of a root, there is no table of cells: a root is
+//! cut into lines as it would be into cells, and a key's digit is what the cut leaves of it.
+//!
+//! ```text
+//! query - min ──▶ root = its top bits    [first line, shift]     4 bytes each, 64 KiB at most
+//!             ──▶ line = first line + the next bits, and the other bits as a digit
+//! ```
+//!
 //! **Bound.** Two entries of tables, a line, and a block if the line is crowded. Cells that would
 //! crowd a line beyond a directory get up to 64 times their lines; keys that need more, such as ten
 //! thousand equal ones, are refused, and the planner takes the tree.
@@ -36,11 +44,12 @@ pub(crate) use self::plan::Pieces;
 use super::method::{Contents, Method, Numbers, Placing, Properties, Refusal};
 use super::split::digit::{first_block, first_rank, head, with_digit, Digit, Width, DIRECTORY};
 use super::split::{Locate, Located, GROUP};
+use crate::cut::BELOW_BITS;
 use crate::lane::{Exact, Lane};
 use crate::line::{lanes, Line, LINE_BYTES};
 use crate::memory::Memory;
 use crate::scale::Scale;
-use crate::simd::{Simd, Vectors, GATHERED};
+use crate::simd::{Found, Simd, Vectors, GATHERED};
 
 /// The layout's entry of the table of layouts.
 pub(super) const PROPERTIES: Properties = Properties {
@@ -52,7 +61,7 @@ pub(super) const PROPERTIES: Properties = Properties {
 };
 
 /// A table of more cells is prefetched.
-const NEAR_CELLS: usize = 2048;
+const NEAR_CELLS: usize = 1 << 14;
 
 /// A cell of the table: the smallest key, the reach of the map, its multiplier, and the first line.
 pub(super) type Cell<L> = [L; 4];
@@ -75,7 +84,40 @@ impl<L: Lane> Tables<'_, L> {
     }
 }
 
+impl<L: Lane> Tables<'_, L> {
+    /// The first line of a map of keys to lines, which is a cell, or a root without cells.
+    fn first_line(&self, map: usize) -> Option<usize> {
+        if self.cells.is_empty() {
+            return self.roots.get(map).map(|root| (root >> BELOW_BITS) as usize);
+        }
+        self.cells.get(map).map(|cell| cell[3].widen() as usize)
+    }
+
+    /// The number of maps that begin before `line`.
+    fn first_map_from(&self, line: usize) -> usize {
+        if self.cells.is_empty() {
+            return self.roots.partition_point(|root| ((root >> BELOW_BITS) as usize) < line);
+        }
+        self.cells.partition_point(|cell| (cell[3].widen() as usize) < line)
+    }
+}
+
+/// A lane's bits as a fraction of 64 bits.
+#[inline(always)]
+fn left_aligned<L: Lane>(fraction: L) -> u64 {
+    fraction.widen() << (64 - L::BITS)
+}
+
 impl<L: Lane> Pieces<L> {
+    /// A map of keys to lines.
+    fn scale_of(&self, tables: &Tables<'_, L>, map: usize) -> Scale<L> {
+        if self.is_direct() {
+            return self.scale_of_root(map, tables.roots[map]);
+        }
+        let [min, beyond, multiplier, _] = tables.cells[map];
+        Scale::of_table(min, beyond, multiplier)
+    }
+
     /// The tables, and the lines behind them.
     #[inline(always)]
     pub(super) fn parts<'a>(&self, lines: &'a [Line]) -> (Tables<'a, L>, &'a [Line]) {
@@ -86,11 +128,30 @@ impl<L: Lane> Pieces<L> {
         (Tables { roots, cells }, lines)
     }
 
+    /// Whether roots are cut into lines, without a table of cells.
+    #[inline(always)]
+    pub(super) fn is_direct(&self) -> bool {
+        self.cells == 0
+    }
+
+    /// The map of the keys of a root that is cut into lines: `number` and entry of the root.
+    pub(super) fn scale_of_root(&self, number: usize, root: u32) -> Scale<L> {
+        let low = self.cut.min.widen().wrapping_add((number as u64) << self.cut.shift);
+        let by = root & ((1 << BELOW_BITS) - 1);
+        let multiplier = 1u64.checked_shl(L::BITS - by.min(L::BITS)).unwrap_or(0);
+        Scale::of_table(L::narrow(low), self.cut.within(), L::narrow(multiplier))
+    }
+
     /// The rank of one query.
     #[inline(always)]
     fn rank_as<D: Digit, S: Simd>(&self, simd: S, tables: &Tables<'_, L>, lines: &[Line], query: L) -> usize {
-        let cell = self.cut.cell(tables.roots[self.cut.root(query)], query) as usize;
-        let (line, fraction) = tables.locate(cell, query);
+        let root = tables.roots[self.cut.root(query)];
+        let (line, fraction) = if self.is_direct() {
+            let (line, fraction) = self.cut.line(root, query);
+            (line as usize, left_aligned(fraction))
+        } else {
+            tables.locate(self.cut.cell(root, query) as usize, query)
+        };
         self.inner.rank_at(simd, lines, line, D::of(fraction))
     }
 
@@ -112,17 +173,17 @@ impl<L: Lane> Pieces<L> {
         let buckets = &lines[..self.inner.scale.buckets()];
         let mut rank = ranks.start;
         let mut after = buckets.partition_point(|line| first_rank(line) <= rank);
-        let first_line = |cell: &Cell<L>| cell[3].widen() as usize;
-        // Of the cells that begin with one line only the last has keys.
-        let mut cell = tables.cells.partition_point(|cell| first_line(cell) < after);
+        // Of the maps that begin with one line only the last has keys.
+        let mut map = tables.first_map_from(after);
         while rank < ranks.end {
             let bucket = after - 1;
-            while tables.cells.get(cell).is_some_and(|cell| first_line(cell) <= bucket) {
-                cell += 1;
+            while tables.first_line(map).is_some_and(|first| first <= bucket) {
+                map += 1;
             }
-            let [min, beyond, multiplier, first] = tables.cells[cell.saturating_sub(1)];
-            let inverse = Scale::of_table(min, beyond, multiplier).inverse();
-            let within = bucket.saturating_sub(first.widen() as usize);
+            let number = map.saturating_sub(1);
+            let first = tables.first_line(number).unwrap_or(0);
+            let inverse = self.scale_of(&tables, number).inverse();
+            let within = bucket.saturating_sub(first);
             let end = buckets.get(after).map_or(self.inner.n, first_rank).min(ranks.end);
             let line = &buckets[bucket];
             let digits = if head(line) & DIRECTORY == 0 {
@@ -138,6 +199,11 @@ impl<L: Lane> Pieces<L> {
     }
 }
 
+/// The cells of a group of queries.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Cells([[u32; GATHERED]; GROUP / GATHERED]);
+
 /// The way of many queries through the tables.
 struct ThroughTables<'a, L: Lane, S> {
     simd: S,
@@ -148,15 +214,22 @@ struct ThroughTables<'a, L: Lane, S> {
 }
 
 impl<L: Lane, D: Digit, S: Simd> Locate<L, D> for ThroughTables<'_, L, S> {
-    const IS_QUICK: bool = false;
-    type Prepared = [[u32; GATHERED]; GROUP / GATHERED];
+    type Prepared = Cells;
+
+    #[inline(always)]
+    fn is_quick(&self) -> bool {
+        self.pieces.is_direct()
+    }
 
     /// The cells of a group, whose rows are prefetched where the table is large.
     #[inline(always)]
     fn prepare(&self, queries: &[L; GROUP]) -> Self::Prepared {
         let (simd, pieces) = (self.simd, self.pieces);
-        let mut all = [[0; GATHERED]; GROUP / GATHERED];
-        for (queries, cells) in queries.as_chunks::<GATHERED>().0.iter().zip(&mut all) {
+        let mut all = Cells::default();
+        if pieces.is_direct() {
+            return all;
+        }
+        for (queries, cells) in queries.as_chunks::<GATHERED>().0.iter().zip(&mut all.0) {
             *cells = L::cells(simd, self.tables.roots, &pieces.cut, queries);
             if pieces.cells > NEAR_CELLS {
                 let first = pieces.root_lines();
@@ -172,14 +245,18 @@ impl<L: Lane, D: Digit, S: Simd> Locate<L, D> for ThroughTables<'_, L, S> {
     fn locate(&self, queries: &[L; GROUP], cells: &Self::Prepared, located: &mut Located<D>) {
         let (buckets, _) = located.buckets.as_chunks_mut::<GATHERED>();
         let (digits, _) = located.digits.as_chunks_mut::<GATHERED>();
-        let queries = queries.as_chunks::<GATHERED>().0.iter().zip(cells);
+        let queries = queries.as_chunks::<GATHERED>().0.iter().zip(&cells.0);
+        let (simd, tables, cut) = (self.simd, &self.tables, &self.pieces.cut);
+        let is_direct = self.pieces.is_direct();
         for (((queries, cells), buckets), digits) in queries.zip(buckets).zip(digits) {
-            let [mins, beyonds, multipliers, firsts] = L::gather_rows(self.simd, self.tables.cells, cells);
-            for i in 0..GATHERED {
-                let scale = Scale::of_table(mins[i], beyonds[i], multipliers[i]);
-                let (line, fraction) = scale.locate_abreast(queries[i]);
-                buckets[i] = (firsts[i].widen() as u32).wrapping_add(line as u32);
-                digits[i] = D::of(fraction);
+            let Found { lines, fractions } = if is_direct {
+                L::lines(simd, tables.roots, cut, queries)
+            } else {
+                L::map(simd, tables.cells, cells, queries)
+            };
+            *buckets = lines;
+            for (digit, fraction) in digits.iter_mut().zip(fractions) {
+                *digit = D::of(left_aligned(fraction));
             }
         }
     }
@@ -212,7 +289,11 @@ impl<L: Lane> Contents<L> for Pieces<L> {
     }
 
     fn detail(&self) -> String {
-        alloc::format!(", {} pieces, {}-bit digits", self.cells, self.inner.digit.bits())
+        let bits = self.inner.digit.bits();
+        if self.is_direct() {
+            return alloc::format!(", {} pieces in one table, {bits}-bit digits", self.roots());
+        }
+        alloc::format!(", {} pieces, {bits}-bit digits", self.cells)
     }
 }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::Cell;
-use crate::cut::{Cut, Word};
+use crate::cut::{Cut, Word, BELOW_BITS};
 use crate::lane::{Exact, Lane};
 use crate::layout::method::{Numbers, Refusal};
 use crate::layout::split::digit::{Width, DIRECTORY, WIDTHS};
@@ -24,6 +24,30 @@ const ROOTS_MAX: usize = 1024;
 /// Fewest keys for each root.
 const KEYS_PER_ROOT: usize = 64;
 
+/// The fewest roots that are cut into lines, unless there are few keys, as a binary logarithm.
+const DIRECT_ROOTS_BITS_MIN: u32 = 10;
+
+/// The most roots that are cut into lines, as a binary logarithm.
+const DIRECT_ROOTS_BITS_MAX: u32 = 16;
+
+/// With more keys, in hundredths, in crowded lines the number of roots is doubled twice.
+const VERY_CROWDED_PERCENT: usize = 40;
+
+/// With as many keys, in hundredths, in crowded lines two tables of roots are enough: gaps are too
+/// wide for a single cut.
+const HOPELESS_PERCENT: usize = 99;
+
+/// Fewest keys for each root that is cut into lines.
+const KEYS_PER_DIRECT_ROOT: usize = 8;
+
+/// The most keys of a line on average where roots are cut into lines: their number is a power of
+/// two, so the average is between half of this and this.
+const DIRECT_LOADS: [(Width, usize); 4] =
+    [(Width::Bits8, 46), (Width::Bits16, 21), (Width::Bits32, 9), (Width::Bits64, 4)];
+
+/// The most bytes of lines for each byte of keys where roots are cut into lines.
+const DIRECT_GROWTH: usize = 3;
+
 /// Keys of a cell on average, coarsest first: a coarse table stays in a nearer cache, a fine one
 /// follows a rough distribution.
 const KEYS_PER_CELL: [usize; 4] = [2048, 512, 128, 32];
@@ -31,19 +55,36 @@ const KEYS_PER_CELL: [usize; 4] = [2048, 512, 128, 32];
 /// A table of cells is not made finer when it would outgrow this many cells.
 const CELLS_MAX: usize = 1 << 18;
 
-/// With more keys, in hundredths, in crowded lines the tree is faster.
-const REFUSED_PERCENT: usize = 25;
+/// What a query costs where roots are cut into lines, in hundredths of a nanosecond on the
+/// processor on which the costs were measured. Only their ratios decide.
+const COST_DIRECT: usize = 115;
 
-/// A table of no more cells may become four times as fine and stays in the second-level cache.
-const NEAR_CELLS: usize = 1 << 12;
+/// What a query costs through a table of cells that is in the first-level cache.
+const COST_CELLS: usize = 150;
 
-/// The most keys, in hundredths, that may stand in crowded lines before a finer table is tried,
-/// while that table is near: a crowded line costs a branch that nobody can predict.
-const CROWDED_NEAR_PERCENT: usize = 3;
+/// What each hundredth of queries adds whose line is crowded: a block is read as well, and found.
+const COST_CROWDED: usize = 4;
 
-/// The most keys, in hundredths, that may stand in crowded lines before a finer table is tried
-/// which is far.
-const CROWDED_FAR_PERCENT: usize = 8;
+/// What a level of the tree costs.
+const COST_LEVEL: usize = 50;
+
+/// A tree of fewer levels counts as one of as many: where keys are few, any layout will do.
+const LEVELS_MIN: usize = 4;
+
+/// Sizes of tables that stay in nearer caches, in bytes, and what a query costs more where the
+/// table is larger.
+const TABLE_COSTS: [(usize, usize); 5] =
+    [(20 << 10, 10), (40 << 10, 15), (128 << 10, 15), (256 << 10, 40), (512 << 10, 400)];
+
+/// Keys of more bytes are far from the processor: a query then costs more for each far line.
+const FAR_BYTES: usize = 4 << 20;
+
+/// What the far lines of a tree cost more than the one of pieces.
+const COST_FAR_TREE: usize = 300;
+
+/// Bytes of keys from which on blocks are far, and what that adds to each hundredth of queries
+/// whose line is crowded: little where the third-level cache has them, much beyond.
+const FAR_CROWDED_COSTS: [(usize, usize); 2] = [(FAR_BYTES, 2), (64 << 20, 10)];
 
 /// Cells that are looked at to estimate how many keys stand in crowded lines.
 const SAMPLED_CELLS: usize = 96;
@@ -58,8 +99,31 @@ pub(crate) struct Pieces<L: Lane> {
     pub(super) inner: Split<L>,
 }
 
+/// A plan with its estimated cost and its cuts.
+pub(super) type Planned<L> = (usize, Pieces<L>, Cuts);
+
+/// What a query costs more because of a table of `bytes`.
+fn table_cost(bytes: usize) -> usize {
+    TABLE_COSTS.iter().filter(|(most, _)| bytes > *most).map(|(_, cost)| cost).sum()
+}
+
+/// What each hundredth of queries adds whose line is crowded.
+fn cost_crowded<K>(keys: &[K]) -> usize {
+    let far = FAR_CROWDED_COSTS.iter().filter(|(bytes, _)| size_of_val(keys) > *bytes);
+    COST_CROWDED + far.map(|(_, cost)| cost).sum::<usize>()
+}
+
+/// The levels of a tree of `n` keys.
+fn tree_levels<L: Lane>(n: usize) -> usize {
+    let lines = core::iter::successors(Some(lines_for::<L>(n)), |&lines| {
+        (lines > 1).then(|| lines.div_ceil(L::PER_LINE + 1))
+    });
+    lines.count()
+}
+
 /// The cuts of a plan: for each root, how many cells it has; for each cell, the rank of its first
 /// key, and at the end n.
+#[derive(Clone)]
 pub(super) struct Cuts {
     /// The binary logarithm of each root's number of cells.
     pub(super) logarithms: Vec<u32>,
@@ -95,46 +159,182 @@ impl<L: Lane> Pieces<L> {
             .find(|(digit, _)| u64::from(digit.bits()) == numbers[2] >> 32 && digit.bits() <= L::BITS)?;
         let scale = Scale::of_buckets(count(numbers[4])?);
         let inner = Split { n: count(n as u64)?, scale, digit, blocks: count(numbers[5])? };
-        let fits = shift < L::BITS && beyond.widen() >> shift <= ROOTS_MAX as u64;
-        fits.then_some(Pieces { cut: Cut { min, beyond, shift }, cells: count(numbers[3])?, inner })
+        let cells = count(numbers[3])?;
+        let most = if cells == 0 { 2 << DIRECT_ROOTS_BITS_MAX } else { ROOTS_MAX as u64 };
+        let fits = shift < L::BITS && beyond.widen() >> shift <= most;
+        fits.then_some(Pieces { cut: Cut { min, beyond, shift }, cells, inner })
     }
 
-    /// The plan for the sorted `keys`: a shape whose lines are not counted yet, and its cuts.
+    /// The plan for the sorted `keys`: a shape whose lines are not counted yet, and its cuts. Of
+    /// all ways to cut that are tried, it has the lowest estimated cost.
     ///
     /// # Errors
     /// [`Refusal::TooMany`]; [`Refusal::Crowded`] when equal keys, or keys too close together,
-    /// would crowd most lines.
+    /// would crowd so many lines that the tree costs less.
     pub(super) fn plan<K: Exact<As = L>>(keys: &[K]) -> Result<(Pieces<L>, Cuts), Refusal> {
-        let (Some(min), Some(max)) = (keys.first(), keys.last()) else { return Err(Refusal::Crowded) };
         if keys.len() >= DIRECTORY as usize / 2 {
             return Err(Refusal::TooMany);
         }
-        let (min, span) = (min.to_lane(), max.to_lane().minus(min.to_lane()));
-        let beyond = if span < L::MAX { L::narrow(span.widen() + 1) } else { span };
-        let bits = u64::BITS - beyond.widen().leading_zeros();
+        let direct = Pieces::plan_direct(keys);
+        // No way through cells costs less than this.
+        if let Some((_, plan, cuts)) = direct.clone().filter(|(cost, ..)| *cost < COST_CELLS) {
+            return Ok((plan, cuts));
+        }
+        let best = [direct, Pieces::plan_cells(keys)?].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
+        let far = if size_of_val(keys) > FAR_BYTES { COST_FAR_TREE } else { 0 };
+        let tree = COST_LEVEL * tree_levels::<L>(keys.len()).max(LEVELS_MIN) + far;
+        let accepted = best.filter(|(cost, ..)| *cost <= tree);
+        accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
+    }
+
+    /// The plan whose roots are cut into cells with the lowest estimated cost, or `None` where
+    /// there is none.
+    ///
+    /// # Errors
+    /// [`Refusal::TooMany`].
+    pub(super) fn plan_cells<K: Exact<As = L>>(keys: &[K]) -> Result<Option<Planned<L>>, Refusal> {
         let roots_bits = (keys.len() / KEYS_PER_ROOT).clamp(ROOTS_MIN, ROOTS_MAX).ilog2();
-        let inner = Split { n: keys.len(), scale: Scale::of_buckets(0), digit: Width::Bits32, blocks: 0 };
-        let cut = Cut { min, beyond, shift: bits.saturating_sub(roots_bits) };
-        let mut plan = Pieces { cut, cells: 0, inner };
+        let Some(mut plan) = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits)) else {
+            return Ok(None);
+        };
         let roots = plan.cut_roots(keys);
-        let mut best: Option<(usize, Pieces<L>, Cuts)> = None;
-        for per_cell in KEYS_PER_CELL {
+        let mut best: Option<Planned<L>> = None;
+        // Many keys are cut as coarsely as few: a table that is small stays near.
+        let coarsest = (keys.len() / ROOTS_MAX / 2).next_power_of_two().max(KEYS_PER_CELL[0]);
+        let coarser = core::iter::successors(Some(coarsest), |per_cell| Some(per_cell / 4));
+        let coarser = coarser.take_while(|&per_cell| per_cell > KEYS_PER_CELL[0]);
+        for per_cell in coarser.chain(KEYS_PER_CELL) {
             let cuts = plan.cut_cells(keys, &roots, per_cell);
             plan.cells = cuts.ranks.len() - 1;
-            if best.is_some() && plan.cells > CELLS_MAX {
+            let least = COST_CELLS + table_cost(plan.cells * size_of::<Cell<L>>());
+            let is_large = plan.cells > CELLS_MAX;
+            if best.as_ref().is_some_and(|&(cost, ..)| is_large || cost <= least) {
                 break;
             }
             plan.inner.digit = plan.width(keys, &cuts)?;
-            let crowded = plan.crowded_percent(keys, &cuts);
-            if best.as_ref().is_none_or(|(least, ..)| crowded + 2 < *least) {
-                best = Some((crowded, plan, cuts));
-            }
-            if crowded <= if plan.cells <= NEAR_CELLS { CROWDED_NEAR_PERCENT } else { CROWDED_FAR_PERCENT } {
-                break;
+            let crowded = plan.crowded_percent(keys, &cuts, &|cell| plan.scale(&keys[cell], 1));
+            let cost = least + crowded * cost_crowded(keys);
+            if best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
+                best = Some((cost, plan, cuts));
             }
         }
-        let accepted = best.filter(|(crowded, ..)| *crowded <= REFUSED_PERCENT);
-        accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
+        Ok(best)
+    }
+
+    /// The plan whose roots are cut into lines with the lowest estimated cost, or `None` where
+    /// lines would take too much memory.
+    fn plan_direct<K: Exact<As = L>>(keys: &[K]) -> Option<Planned<L>> {
+        // With two bits at least a root spans fewer values than a lane has, so it can be shifted.
+        let finest = (keys.len() / KEYS_PER_DIRECT_ROOT).checked_ilog2().filter(|&bits| bits >= 2)?;
+        let finest = finest.min(DIRECT_ROOTS_BITS_MAX);
+        let mut roots_bits = finest.min(DIRECT_ROOTS_BITS_MIN);
+        let mut best: Option<Planned<L>> = None;
+        let mut tried = 0;
+        let (mut ranks, mut coarse_shift) = (Vec::new(), 0);
+        while roots_bits <= finest {
+            let mut plan = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits))?;
+            let least = COST_DIRECT + table_cost(plan.roots() * size_of::<u32>());
+            if plan.cut.shift < 2 || best.as_ref().is_some_and(|&(cost, ..)| cost <= least) {
+                break;
+            }
+            ranks = match ranks.is_empty() {
+                true => plan.cut_roots(keys),
+                false => plan.cut_roots_further(keys, &ranks, 1 << (coarse_shift - plan.cut.shift)),
+            };
+            coarse_shift = plan.cut.shift;
+            let (lines, cuts) = plan.choose_width(&ranks)?;
+            let crowded = plan.crowded_percent(keys, &cuts, &|cell: Range<usize>| {
+                let root = plan.cut.root(keys[cell.start].to_lane());
+                plan.scale_of_root(root, plan.cut.shift - cuts.logarithms[root])
+            });
+            let cost = least + crowded * cost_crowded(keys);
+            let fits = lines <= DIRECT_GROWTH * size_of_val(keys) / LINE_BYTES + 64;
+            let is_numbered = lines < 1 << (u32::BITS - BELOW_BITS);
+            if fits && is_numbered && best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
+                best = Some((cost, plan, cuts));
+            }
+            tried += 1;
+            if tried > 1 && crowded >= HOPELESS_PERCENT {
+                break;
+            }
+            roots_bits += if crowded > VERY_CROWDED_PERCENT { 2 } else { 1 };
+        }
+        best
+    }
+
+    /// The ranks of the first keys of all roots, and n, from those of a table that has one root for
+    /// `times` of these.
+    fn cut_roots_further<K: Exact<As = L>>(&self, keys: &[K], coarse: &[usize], times: usize) -> Vec<usize> {
+        let mut ranks = Vec::with_capacity(self.roots() + 1);
+        for root in 0..self.roots() {
+            let (from, to) = (coarse[root / times], coarse[root / times + 1]);
+            let start = ranks.last().copied().unwrap_or(0).max(from);
+            ranks.push(match root % times {
+                0 => from,
+                _ => start + keys[start..to].partition_point(|&key| self.cut.root(key.to_lane()) < root),
+            });
+        }
+        ranks.push(keys.len());
+        ranks
+    }
+
+    /// A plan without cuts, whose roots span as many values as `shift` says for the number of bits
+    /// of distances; `None` without keys.
+    fn with_roots<K: Exact<As = L>>(keys: &[K], shift: impl Fn(u32) -> u32) -> Option<Pieces<L>> {
+        let (min, max) = (keys.first()?.to_lane(), keys.last()?.to_lane());
+        let span = max.minus(min);
+        let beyond = if span < L::MAX { L::narrow(span.widen() + 1) } else { span };
+        let bits = u64::BITS - beyond.widen().leading_zeros();
+        let inner = Split { n: keys.len(), scale: Scale::of_buckets(0), digit: Width::Bits32, blocks: 0 };
+        Some(Pieces { cut: Cut { min, beyond, shift: shift(bits) }, cells: 0, inner })
+    }
+
+    /// Chooses the width of digits that takes the fewest lines, for roots that begin at `ranks` and
+    /// are cut into lines. Returns the lines and the cuts.
+    fn choose_width(&mut self, ranks: &[usize]) -> Option<(usize, Cuts)> {
+        let widths = DIRECT_LOADS.into_iter().filter(|(digit, _)| digit.bits() <= L::BITS);
+        let cut = widths.map(|(digit, load)| {
+            let cuts = self.cut_lines(ranks, digit, load);
+            (self.lines_of_roots(&cuts), cuts, digit)
+        });
+        let (lines, cuts, digit) = cut.min_by_key(|&(lines, ..)| lines)?;
+        self.inner.digit = digit;
+        Some((lines, cuts))
+    }
+
+    /// Cuts roots that begin at `ranks` into lines of at most `load` keys on average, whose keys
+    /// the digits tell apart.
+    fn cut_lines(&self, ranks: &[usize], digit: Width, load: usize) -> Cuts {
+        let least = self.cut.shift.saturating_sub(digit.bits());
+        let logarithm = |pair: &[usize]| match pair[1] - pair[0] {
+            0 => 0,
+            // A line spans two values at least.
+            count => count.div_ceil(load).next_power_of_two().ilog2().max(least).min(self.cut.shift - 1),
+        };
+        Cuts { logarithms: ranks.windows(2).map(logarithm).collect(), ranks: ranks.to_vec() }
+    }
+
+    /// The lines of a root with keys that is cut into two to the `logarithm`. Distances end at
+    /// `beyond`, which may be in the midst of the last root.
+    pub(super) fn lines_of_root(&self, number: usize, logarithm: u32) -> usize {
+        let first = (number as u64) << logarithm;
+        let last = self.cut.beyond.widen() >> (self.cut.shift - logarithm);
+        (last.min(first + (1 << logarithm) - 1) - first) as usize + 1
+    }
+
+    /// The lines of all roots; neighbours without keys share one.
+    pub(super) fn lines_of_roots(&self, cuts: &Cuts) -> usize {
+        let mut is_empty = false;
+        let roots = cuts.ranks.windows(2).zip(&cuts.logarithms).enumerate();
+        let lines = roots.map(|(number, (pair, &logarithm))| {
+            let shares = core::mem::replace(&mut is_empty, pair[0] == pair[1]) && is_empty;
+            if shares {
+                0
+            } else {
+                self.lines_of_root(number, logarithm)
+            }
+        });
+        lines.sum()
     }
 
     /// The ranks of the first keys of all roots, and n.
@@ -204,8 +404,14 @@ impl<L: Lane> Pieces<L> {
         }
     }
 
-    /// The hundredths of keys that stand in crowded lines, from a sample of cells with keys.
-    fn crowded_percent<K: Exact<As = L>>(&self, keys: &[K], cuts: &Cuts) -> usize {
+    /// The hundredths of keys that stand in crowded lines, from a sample of cells with keys, which
+    /// `scale` maps to lines.
+    fn crowded_percent<K: Exact<As = L>>(
+        &self,
+        keys: &[K],
+        cuts: &Cuts,
+        scale: &dyn Fn(Range<usize>) -> Scale<L>,
+    ) -> usize {
         let (mut looked_at, mut crowded) = (0, 0);
         let capacity = self.inner.digit.capacity();
         let most = capacity * capacity / 2;
@@ -217,8 +423,8 @@ impl<L: Lane> Pieces<L> {
                 continue;
             }
             next = pair[1] + stride;
-            let cell = &keys[pair[0]..pair[1].min(pair[0] + 4096)];
-            let scale = self.scale(cell, 1);
+            let sampled = pair[0]..pair[1].min(pair[0] + 4096);
+            let (cell, scale) = (&keys[sampled.clone()], scale(sampled));
             looked_at += cell.len();
             let same_line = |a: &K, b: &K| scale.locate(a.to_lane()).0 == scale.locate(b.to_lane()).0;
             let counts = cell.chunk_by(same_line).map(<[K]>::len).filter(|&count| count > capacity);
@@ -244,4 +450,45 @@ pub(super) fn wanted_lines<K: Exact>(cell: &[K], digit: Width, load: usize) -> u
     let values = max.to_lane().minus(min.to_lane()).widen() as u128 + 2;
     let needed = usize::try_from((values >> digit.bits()) + 1).unwrap_or(usize::MAX);
     needed.max(cell.len().div_ceil(load))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::DISTRIBUTIONS;
+
+    fn finer_tables_have_the_same_ranks<L: Lane + Exact<As = L>>() {
+        for &(distribution, name) in DISTRIBUTIONS {
+            let wide = distribution.keys(20_000, L::MAX.widen(), 3);
+            let keys: Vec<L> = wide.into_iter().map(L::narrow).collect();
+            let with_roots = |bits: u32| Pieces::with_roots(&keys, |all| all.saturating_sub(bits)).unwrap();
+            let coarse = with_roots(6);
+            let ranks = coarse.cut_roots(&keys);
+            for bits in [7, 8, 11] {
+                let fine = with_roots(bits);
+                let times = 1 << (coarse.cut.shift - fine.cut.shift);
+                let further = fine.cut_roots_further(&keys, &ranks, times);
+                assert_eq!(further, fine.cut_roots(&keys), "{name} {bits}");
+            }
+        }
+    }
+
+    #[test]
+    fn roots_that_are_cut_further_begin_where_a_search_finds_them() {
+        finer_tables_have_the_same_ranks::<u32>();
+        finer_tables_have_the_same_ranks::<u64>();
+    }
+
+    #[test]
+    fn a_plan_takes_the_way_that_costs_least() {
+        let planned = |distribution: crate::sample::Distribution| {
+            let wide = distribution.keys(50_000, u64::from(u32::MAX), 3);
+            let keys: Vec<u32> = wide.into_iter().map(|key| key as u32).collect();
+            Pieces::<u32>::plan(&keys).map(|(plan, _)| plan.is_direct())
+        };
+        assert_eq!(planned(crate::sample::Distribution::Normal), Ok(true));
+        assert_eq!(planned(crate::sample::Distribution::Prefixes), Ok(false));
+        assert_eq!(planned(crate::sample::Distribution::OneKey), Err(Refusal::Crowded));
+        assert!(table_cost(4096) < table_cost(1 << 16) && table_cost(1 << 16) < table_cost(1 << 20));
+    }
 }

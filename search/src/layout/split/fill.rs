@@ -76,6 +76,7 @@ pub(in crate::layout) struct FillPart<'a, L: Lane, K> {
 }
 
 impl<L: Lane, K: Exact<As = L>> Task for FillPart<'_, L, K> {
+    const IS_WIDE: bool = false;
     type Output = Result<Filled, Refusal>;
 
     #[inline(always)]

@@ -8,19 +8,24 @@
 //! lines that a later step needs are on their way:
 //!
 //! ```text
-//! turn       t             t + 1   t + 2           t + 3              t + 4
-//! group t    locate,       wait    answer from     find directories,  finish from
-//!            ask for lines         the lines       ask for blocks     the blocks
+//! turn       t             t + 1   t + 2           t + 3
+//! group t    locate,       wait    answer from     list the
+//!            ask for lines         the lines       crowded queries
+//!
+//! last turn of a span of groups:  finish the crowded queries of the span before from their blocks,
+//!                                 find the blocks of this span's, and ask for them
 //! ```
 //!
 //! So in one turn group t is located while group t − 2 is answered, and so on. Locating is vector
 //! arithmetic only. A query whose line is a directory is answered as if it were a line, which
-//! leaves the directory's mark in the answer: crowded queries are found later by one compare of all
-//! answers, never by a branch where they are met, which would wait for memory.
+//! leaves the directory's mark in the answer. Crowded queries are found later by one compare of all
+//! answers and listed without a branch. A loop over the list ends where no processor can predict
+//! it, so one loop serves a span of [`SPAN`] groups: that is one mispredicted branch for 256
+//! queries, however many of them are crowded.
 //!
-//! **Invariants.** `located[t % 4]` holds group t from turn t to turn t + 3, when its directories
-//! are looked at last. `deferred` holds the crowded queries of one group only: `finish` empties it
-//! before `defer` fills it. An answer with the mark is replaced before the pipeline ends.
+//! **Invariants.** `located[t % RING]` holds group t from turn t until its span is looked through.
+//! `deferred` holds the crowded queries of one span only: `finish` empties it before `defer` fills
+//! it. An answer with the mark is replaced before the pipeline ends.
 //!
 //! Words that were stored one by one are read as vectors only some turns later, when they have left
 //! the store buffer: a load that overlaps younger, narrower stores would wait for them.
@@ -35,6 +40,20 @@ use crate::simd::{Simd, MARKS};
 /// Queries that are located together. Their lines are prefetched one group before they are read.
 pub(in crate::layout) const GROUP: usize = MARKS;
 
+/// Groups whose crowded queries are finished together.
+const SPAN: usize = 8;
+
+/// Groups whose places are kept: those of a span, and the groups that are on their way.
+const RING: usize = 2 * SPAN;
+
+/// Turns from the request for a line to its use: few while lines are in the second-level cache,
+/// more where memory takes longer than the queries of so many groups.
+const AHEAD_NEAR: usize = 2;
+/// Turns ahead of lines that are farther away.
+const AHEAD_FAR: usize = 4;
+/// More lines are farther away.
+const FAR_LINES: usize = (4 << 20) / LINE_BYTES;
+
 /// Lines read per turn of the inner loop.
 const UNROLLED: usize = 8;
 
@@ -42,8 +61,11 @@ const UNROLLED: usize = 8;
 /// second-level cache takes, and a prefetch costs a fifth of an answer's instructions.
 const NEAR_LINES: usize = (3 << 18) / LINE_BYTES;
 
-/// Where the queries of a group go.
+/// Where the queries of a group go. It stands at the start of a line of memory, as everything of a
+/// pipeline does that is read and written by vectors: wherever the stack happened to begin, a
+/// process would else have one of two speeds, a quarter apart.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 pub(in crate::layout) struct Located<D> {
     pub(in crate::layout) buckets: [u32; GROUP],
     pub(in crate::layout) digits: [D; GROUP],
@@ -53,7 +75,7 @@ pub(in crate::layout) struct Located<D> {
 /// instruction set is known.
 pub(in crate::layout) trait Locate<L: Lane, D: Digit> {
     /// Whether locating takes so little that lines which are near need no prefetch.
-    const IS_QUICK: bool;
+    fn is_quick(&self) -> bool;
     /// What is found out about a group a turn before it is located.
     type Prepared: Copy + Default;
     /// Looks at a group a turn before it is located.
@@ -63,8 +85,12 @@ pub(in crate::layout) trait Locate<L: Lane, D: Digit> {
 }
 
 impl<L: Lane, D: Digit> Locate<L, D> for Scale<L> {
-    const IS_QUICK: bool = true;
     type Prepared = ();
+
+    #[inline(always)]
+    fn is_quick(&self) -> bool {
+        true
+    }
 
     #[inline(always)]
     fn prepare(&self, _queries: &[L; GROUP]) {}
@@ -88,23 +114,53 @@ impl<D: Digit> Located<D> {
     }
 }
 
-/// Queries of the previous group that wait for their blocks: place in the group, block, rank of the
-/// block's first key, and digit.
+/// Queries of the previous span that wait for their blocks.
+#[repr(align(64))]
 struct DeferredBlocks<D> {
-    queries: [(u32, u32, usize, D); GROUP],
+    queries: [Waiting<D>; SPAN * GROUP],
     count: usize,
 }
 
+/// A query that waits for its block.
+#[derive(Clone, Copy)]
+struct Waiting<D> {
+    /// The query's number.
+    place: usize,
+    block: u32,
+    /// The rank of the block's first key.
+    first: u32,
+    digit: D,
+}
+
 impl<D: Digit> DeferredBlocks<D> {
-    const EMPTY: DeferredBlocks<D> = DeferredBlocks { queries: [(0, 0, 0, D::ZERO); GROUP], count: 0 };
+    const EMPTY: DeferredBlocks<D> = DeferredBlocks {
+        queries: [Waiting { place: 0, block: 0, first: 0, digit: D::ZERO }; SPAN * GROUP],
+        count: 0,
+    };
 
     /// Answers the waiting queries.
     #[inline(always)]
-    fn finish<S: Simd>(&mut self, simd: S, lines: &[Line], out: &mut [usize; GROUP]) {
-        for &(place, block, first, digit) in &self.queries[..self.count.min(GROUP)] {
-            out[place as usize % GROUP] = first + D::less_in_block(simd, &lines[block as usize], digit);
+    fn finish<S: Simd>(&mut self, simd: S, lines: &[Line], out: &mut [usize]) {
+        for &Waiting { place, block, first, digit } in &self.queries[..self.count.min(SPAN * GROUP)] {
+            out[place] = first as usize + D::less_in_block(simd, &lines[block as usize], digit);
         }
         self.count = 0;
+    }
+}
+
+/// The crowded queries of a span, as numbers within the span, with room for a group behind them.
+#[repr(align(64))]
+struct CrowdedList {
+    numbers: [u32; SPAN * GROUP + MARKS],
+    count: usize,
+}
+
+impl CrowdedList {
+    /// Lists the marked answers of a group whose first query has the number `first`.
+    #[inline(always)]
+    fn append<S: Simd>(&mut self, simd: S, first: usize, answers: &[usize; GROUP]) {
+        let room = self.numbers[self.count.min(SPAN * GROUP)..].first_chunk_mut().expect("room for a group");
+        self.count += simd.list_marks(simd.marked(answers, DIRECTORY), first as u32, room);
     }
 }
 
@@ -177,38 +233,41 @@ impl<L: Lane> Split<L> {
         way: &W,
     ) -> usize {
         let (groups, _) = queries.as_chunks::<GROUP>();
-        let (answers, _) = out.as_chunks_mut::<GROUP>();
-        let mut located = [Located::<D>::EMPTY; 4];
+        let mut located = [Located::<D>::EMPTY; RING];
+        let mut crowded = CrowdedList { numbers: [0; SPAN * GROUP + MARKS], count: 0 };
         let mut deferred = DeferredBlocks::<D>::EMPTY;
         let mut prepared = W::Prepared::default();
         if let Some(first) = groups.first() {
             prepared = way.prepare(first);
         }
-        for turn in 0..groups.len() + 4 {
+        let ahead = if lines.len() > FAR_LINES { AHEAD_FAR } else { AHEAD_NEAR };
+        let near = way.is_quick() && lines.len() <= NEAR_LINES;
+        for turn in 0..groups.len() + ahead + 1 {
             // Group t: locate its queries. Group t + 1: prepare for that.
             if let Some(group) = groups.get(turn) {
-                way.locate(group, &prepared, &mut located[turn % 4]);
+                way.locate(group, &prepared, &mut located[turn % RING]);
                 prepared = way.prepare(groups.get(turn + 1).unwrap_or(group));
             }
-            // Group t - 2: its lines have arrived. Lines of group t are prefetched meanwhile, one
-            // for each line that is read, so that requests are spread evenly.
-            let ahead = located[turn % 4].buckets;
-            match turn.checked_sub(2).and_then(|now| answers.get_mut(now)) {
-                Some(out) if W::IS_QUICK && lines.len() <= NEAR_LINES => {
-                    answer_near(simd, lines, &located[(turn + 2) % 4], out)
-                }
-                Some(out) => self.answer(simd, lines, &located[(turn + 2) % 4], &ahead, out),
-                None => ahead.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize)),
+            // Group t - ahead: its lines have arrived. Lines of group t are prefetched meanwhile,
+            // one for each line that is read, so that requests are spread evenly.
+            let answers = out.as_chunks_mut::<GROUP>().0;
+            let wanted = &located[turn % RING].buckets;
+            match turn.checked_sub(ahead).and_then(|now| answers.get_mut(now).map(|out| (now, out))) {
+                Some((now, out)) if near => answer_near(simd, lines, &located[now % RING], out),
+                Some((now, out)) => self.answer(simd, lines, &located[now % RING], wanted, out),
+                None if near => {}
+                None => wanted.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize)),
             }
-            // Group t - 4: the blocks of its crowded queries have arrived.
-            if let Some(done) = turn.checked_sub(4) {
-                deferred.finish(simd, lines, &mut answers[done]);
-            }
-            // Group t - 3: its marked answers are crowded queries.
-            if let Some(out) = turn.checked_sub(3).and_then(|before| answers.get(before)) {
-                self.defer(simd, lines, &located[(turn + 1) % 4], simd.marked(out, DIRECTORY), &mut deferred);
+            // The group before: its marked answers are crowded queries. When it ends a span, the
+            // blocks of the span before have arrived.
+            let Some(listed) = turn.checked_sub(ahead + 1) else { continue };
+            crowded.append(simd, listed % SPAN * GROUP, &answers[listed]);
+            if listed % SPAN == SPAN - 1 || listed + 1 == groups.len() {
+                deferred.finish(simd, lines, out);
+                self.defer(simd, lines, &located, listed / SPAN, &mut crowded, &mut deferred);
             }
         }
+        deferred.finish(simd, lines, out);
         groups.len() * GROUP
     }
 
@@ -231,26 +290,27 @@ impl<L: Lane> Split<L> {
         }
     }
 
-    /// Prefetches the blocks of the crowded queries of a group.
+    /// Prefetches the blocks of the crowded queries of a span, and empties their list.
     #[inline(always)]
     fn defer<D: Digit, S: Simd>(
         &self,
         simd: S,
         lines: &[Line],
-        now: &Located<D>,
-        mut crowded: u64,
+        located: &[Located<D>; RING],
+        span: usize,
+        crowded: &mut CrowdedList,
         deferred: &mut DeferredBlocks<D>,
     ) {
-        // Each set bit is a query; the lowest comes first.
-        deferred.count = 0;
-        while crowded != 0 {
-            let place = crowded.trailing_zeros() as usize;
-            crowded &= crowded - 1;
-            let (digit, line) = (now.digits[place], &lines[now.buckets[place] as usize]);
+        let count = core::mem::take(&mut crowded.count).min(SPAN * GROUP);
+        let first = span * SPAN * GROUP;
+        for (&number, waiting) in crowded.numbers[..count].iter().zip(&mut deferred.queries) {
+            let place = first + number as usize;
+            let Located { buckets, digits } = &located[place / GROUP % RING];
+            let (digit, line) = (digits[place % GROUP], &lines[buckets[place % GROUP] as usize]);
             let (block, rank) = self.block(simd, line, digit);
             simd.prefetch(lines, block);
-            deferred.queries[deferred.count % GROUP] = (place as u32, block as u32, rank, digit);
-            deferred.count += 1;
+            *waiting = Waiting { place, block: block as u32, first: rank as u32, digit };
         }
+        deferred.count = count;
     }
 }
