@@ -26,7 +26,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Whether its code is that of a file, or of the kernel's [vdso], which other processes map too.
+    /// Whether its code is a file's, or the kernel's vdso, which other processes map too.
     pub(crate) fn has_file(&self) -> bool {
         self.process.is_none() && (self.path.is_absolute() || self.path == Path::new("[vdso]"))
     }
