@@ -130,9 +130,11 @@ fn entries(roots: &[u32], numbers: __m512i) -> __m512i {
 /// The low bits of a root's entry, which say how far a distance is shifted.
 const BELOW: i32 = (1 << BELOW_BITS) - 1;
 
+/// Where queries of 32 bits lie under the roots: their distances from the first key, the shifts
+/// that the entries of their roots ask for, and the numbers of their places.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn cells_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> [u32; GATHERED] {
+fn places_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> [__m512i; 3] {
     let (min, beyond) = (_mm512_set1_epi32(cut.min as i32), _mm512_set1_epi32(cut.beyond as i32));
     let shift = _mm_cvtsi32_si128((cut.shift & 31) as i32);
     // A query below `min` has distance 0.
@@ -143,12 +145,18 @@ fn cells_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> [u32; 
     // As in the plain form, of a shift as many bits count as number a lane's bits.
     let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW & 31));
     let first = _mm512_srli_epi32::<BELOW_BITS>(entries);
-    words(_mm512_add_epi32(first, _mm512_srlv_epi32(within, by)))
+    [distance, by, _mm512_add_epi32(first, _mm512_srlv_epi32(within, by))]
 }
 
+/// Where queries of 64 bits lie under the roots: by half, their distances from the first key and
+/// the shifts that the entries of their roots ask for, and the numbers of their places.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn cells_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; GATHERED] {
+fn places_u64(
+    roots: &[u32],
+    cut: &Cut<u64>,
+    queries: &[u64; GATHERED],
+) -> ([__m512i; 2], [__m512i; 2], __m512i) {
     let (min, beyond) = (_mm512_set1_epi64(cut.min as i64), _mm512_set1_epi64(cut.beyond as i64));
     let shift = _mm_cvtsi64_si128((cut.shift & 63) as i64);
     let within = _mm512_set1_epi64(cut.within() as i64);
@@ -161,27 +169,34 @@ fn cells_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; 
     }
     let entries = entries(roots, joined(numbers));
     let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW));
-    let bys = [_mm512_castsi512_si256(by), _mm512_extracti64x4_epi64::<1>(by)];
+    let bys = [
+        _mm512_cvtepu32_epi64(_mm512_castsi512_si256(by)),
+        _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(by)),
+    ];
     for half in 0..2 {
-        let below = _mm512_and_si512(distances[half], within);
-        let below = _mm512_srlv_epi64(below, _mm512_cvtepu32_epi64(bys[half]));
+        let below = _mm512_srlv_epi64(_mm512_and_si512(distances[half], within), bys[half]);
         numbers[half] = _mm512_cvtepi64_epi32(below);
     }
-    words(_mm512_add_epi32(_mm512_srli_epi32::<BELOW_BITS>(entries), joined(numbers)))
+    let first = _mm512_srli_epi32::<BELOW_BITS>(entries);
+    (distances, bys, _mm512_add_epi32(first, joined(numbers)))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn cells_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> [u32; GATHERED] {
+    words(places_u32(roots, cut, queries)[2])
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn cells_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> [u32; GATHERED] {
+    words(places_u64(roots, cut, queries).2)
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn lines_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> Found<u32> {
-    let (min, beyond) = (_mm512_set1_epi32(cut.min as i32), _mm512_set1_epi32(cut.beyond as i32));
-    let shift = _mm_cvtsi32_si128((cut.shift & 31) as i32);
-    let distance = _mm512_sub_epi32(_mm512_max_epu32(load(queries), min), min);
-    let distance = _mm512_min_epu32(distance, beyond);
-    let entries = entries(roots, _mm512_srl_epi32(distance, shift));
-    let within = _mm512_and_si512(distance, _mm512_set1_epi32(cut.within() as i32));
-    let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW & 31));
-    let first = _mm512_srli_epi32::<BELOW_BITS>(entries);
-    let line = _mm512_add_epi32(first, _mm512_srlv_epi32(within, by));
+    let [distance, by, line] = places_u32(roots, cut, queries);
     // A shift by all bits gives 0, as in the plain form.
     let fraction = _mm512_sllv_epi32(distance, _mm512_sub_epi32(_mm512_set1_epi32(32), by));
     Found { lines: words(line), fractions: words(fraction) }
@@ -190,31 +205,15 @@ fn lines_u32(roots: &[u32], cut: &Cut<u32>, queries: &[u32; GATHERED]) -> Found<
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn lines_u64(roots: &[u32], cut: &Cut<u64>, queries: &[u64; GATHERED]) -> Found<u64> {
-    let (min, beyond) = (_mm512_set1_epi64(cut.min as i64), _mm512_set1_epi64(cut.beyond as i64));
-    let shift = _mm_cvtsi64_si128((cut.shift & 63) as i64);
-    let within = _mm512_set1_epi64(cut.within() as i64);
-    let (halves, _) = queries.as_chunks::<8>();
-    let (mut distances, mut numbers) = ([_mm512_setzero_si512(); 2], [_mm256_setzero_si256(); 2]);
-    for half in 0..2 {
-        let query = load::<[u64; 8]>(&halves[half]);
-        distances[half] = _mm512_min_epu64(_mm512_sub_epi64(_mm512_max_epu64(query, min), min), beyond);
-        numbers[half] = _mm512_cvtepi64_epi32(_mm512_srl_epi64(distances[half], shift));
-    }
-    let entries = entries(roots, joined(numbers));
-    let by = _mm512_and_si512(entries, _mm512_set1_epi32(BELOW));
-    let bys = [_mm512_castsi512_si256(by), _mm512_extracti64x4_epi64::<1>(by)];
+    let (distances, bys, line) = places_u64(roots, cut, queries);
     let mut fractions = [0; GATHERED];
     for half in 0..2 {
-        let by = _mm512_cvtepu32_epi64(bys[half]);
-        let below = _mm512_srlv_epi64(_mm512_and_si512(distances[half], within), by);
-        numbers[half] = _mm512_cvtepi64_epi32(below);
-        let fraction = _mm512_sllv_epi64(distances[half], _mm512_sub_epi64(_mm512_set1_epi64(64), by));
+        let fraction = _mm512_sllv_epi64(distances[half], _mm512_sub_epi64(_mm512_set1_epi64(64), bys[half]));
         // SAFETY: half of sixteen words is room for a vector of eight; the store needs no
         // alignment.
         unsafe { _mm512_storeu_si512(fractions.as_mut_ptr().add(8 * half).cast(), fraction) };
     }
-    let first = _mm512_srli_epi32::<BELOW_BITS>(entries);
-    Found { lines: words(_mm512_add_epi32(first, joined(numbers))), fractions }
+    Found { lines: words(line), fractions }
 }
 
 /// Two halves of a vector of words.
