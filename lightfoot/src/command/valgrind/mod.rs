@@ -13,6 +13,7 @@ mod lackey;
 mod log;
 mod names;
 mod options;
+mod patterns;
 mod printed;
 mod read;
 mod requests;
