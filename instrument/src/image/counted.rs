@@ -341,6 +341,7 @@ impl Image {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::virtual_machine::random::Random;
 
     #[test]
     fn leading_items_are_counted() {
@@ -376,11 +377,8 @@ mod tests {
 
     #[test]
     fn counters_that_are_not_zero_give_the_counts_of_all() {
-        let mut random = 1u64;
-        let mut next = |below: u64| {
-            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (random >> 33) % below
-        };
+        let mut random = Random::default();
+        let mut next = |below: u64| random.word() % below;
         for _ in 0..2000 {
             let blocks = 1 + next(6) as u32;
             let values: Vec<u64> = (0..=blocks).map(|_| if next(3) == 0 { 1 + next(9) } else { 0 }).collect();

@@ -150,6 +150,7 @@ fn unexplained(led: &[(u64, u64)], entered: &[(u64, u64)]) -> Option<(u64, u64)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::virtual_machine::random::Random;
 
     /// Compares every target with its block.
     fn slow(led: &[(u64, u64)], entered: &[(u64, u64)]) -> Vec<(u64, u64)> {
@@ -162,11 +163,8 @@ mod tests {
 
     #[test]
     fn exits_are_compared_with_their_targets() {
-        let mut random = 7u64;
-        let mut next = |below: u64| {
-            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (random >> 33) % below
-        };
+        let mut random = Random::default();
+        let mut next = |below: u64| random.word() % below;
         let mut wrong = 0;
         for _ in 0..3000 {
             let count = 1 + next(60);
