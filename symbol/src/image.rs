@@ -4,13 +4,16 @@
 use crate::elf::{code_segments, File, Segment};
 use crate::source::Sources;
 use crate::sparse::{identity, Sparse};
-use crate::table::{At, Candidate, List, Listed, Name, Size, Table};
+use crate::strings::{FunctionName, Strings};
+use crate::table::{At, Candidate, Name, Size, Table};
 use crate::{debug_file, dwarf, frame, plt};
 use object::elf::{STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
-use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SectionKind, SymbolFlags, SymbolIndex};
+use object::read::elf::Sym;
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolFlags};
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A section of code.
 #[derive(Clone, Debug)]
@@ -53,6 +56,10 @@ pub(crate) struct Image {
     segments: Vec<Segment>,
     sections: Vec<Section>,
     table: Table,
+    /// The names of the symbols in the table.
+    strings: Option<Arc<Strings>>,
+    /// The names of dynamic symbols, if stubs were named after them.
+    dynamic_strings: Option<Arc<Strings>>,
     coverage: Coverage,
     filled: Filled,
     /// They are not taken apart when the process ends, which would take milliseconds.
@@ -62,31 +69,45 @@ pub(crate) struct Image {
 impl Image {
     /// Reads the symbol tables; `None` if the bytes are not a 64-bit ELF file.
     pub(crate) fn new(path: &Path, mut own: Sparse) -> Option<Image> {
-        let symbols = [".symtab", ".strtab", ".dynsym", ".dynstr", ".gnu_debuglink"];
-        own.load(|name| symbols.contains(&name) || name.starts_with(".note"));
+        own.load(|name| [".symtab", ".gnu_debuglink"].contains(&name) || name.starts_with(".note"));
         let file = own.parse()?;
         let (segments, sections) = (code_segments(&file), sections(&file));
-        let mut debug = None;
-        if file.symbol_table().is_none() {
-            debug = debug_file::find(&file, path);
-        }
-        let mut candidates = Vec::new();
+        let has_symbols = file.symbol_table().is_some();
+        let debug = if has_symbols { None } else { debug_file::find(&file, path) };
         let listed = debug.as_ref().and_then(Sparse::parse).filter(|debug| debug.symbol_table().is_some());
-        let coverage = match (&listed, file.symbol_table()) {
-            (Some(debug), None) => collect(debug.symbols(), List::Debug, &sections, &mut candidates),
-            (_, Some(_)) => collect(file.symbols(), List::Own, &sections, &mut candidates),
-            (None, None) => {
-                collect(file.dynamic_symbols(), List::Exported, &sections, &mut candidates);
-                Coverage::Exported
+        let mut candidates = Vec::new();
+        let (coverage, strings) = match (&listed, has_symbols) {
+            (_, true) => {
+                collect(file.symbols(), &sections, &mut candidates);
+                (Coverage::Full, own.strings(".strtab"))
+            }
+            (Some(listed), false) => {
+                collect(listed.symbols(), &sections, &mut candidates);
+                (Coverage::Full, debug.as_ref().and_then(|debug| debug.strings(".strtab")))
+            }
+            (None, false) => {
+                own.load(|name| name == ".dynsym");
+                collect(own.parse()?.dynamic_symbols(), &sections, &mut candidates);
+                (Coverage::Exported, own.strings(".dynstr"))
             }
         };
-        let table = Table::new(candidates, |name| match name {
-            Name::Listed(listed_as) => text(*listed_as, &file, listed.as_ref()).to_owned(),
-            _ => String::new(),
-        });
+        let table = Table::new(candidates);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         let (filled, names) = (Filled::No, None);
-        Some(Image { name, own, debug, segments, sections, table, coverage, filled, names })
+        let (strings, dynamic_strings) = (strings.map(Arc::new), None);
+        Some(Image {
+            name,
+            own,
+            debug,
+            segments,
+            sections,
+            table,
+            strings,
+            dynamic_strings,
+            coverage,
+            filled,
+            names,
+        })
     }
 
     /// Whether only exported functions have names.
@@ -116,10 +137,15 @@ impl Image {
     /// Fills the gaps between symbols with stubs and then with functions of the unwind tables.
     fn fill(&mut self) {
         self.filled = Filled::Yes;
-        let more = [".rela.plt", ".rela.dyn", ".eh_frame"];
-        self.own.load(|name| more.contains(&name) || name.starts_with(".plt"));
         let Some(file) = self.own.parse() else { return };
-        self.table.insert_all(plt::stubs(&file).into_iter().map(|stub| (stub.range, stub.name)));
+        let relocations = plt::relocations(&file);
+        let more = [".dynsym", ".eh_frame"].into_iter().chain(relocations.iter().copied());
+        let more: Vec<&str> = more.collect();
+        self.own.load(|name| more.contains(&name) || name.starts_with(".plt"));
+        self.dynamic_strings = self.own.strings(".dynstr").map(Arc::new);
+        let Some(file) = self.own.parse() else { return };
+        self.table
+            .insert_all(plt::stubs(&file, &relocations).into_iter().map(|stub| (stub.range, stub.name)));
         let plt = self.sections.iter().filter(|section| section.name.starts_with(".plt"));
         let plt: Vec<Range<u64>> = plt.map(|section| section.range.clone()).collect();
         let mut frames = frame::functions(&file);
@@ -128,27 +154,23 @@ impl Image {
     }
 
     /// The number of the symbol's function; `intern` gives a number to a symbol that has none.
-    pub(crate) fn function(&mut self, span: &Span, intern: impl FnOnce(String, u64) -> usize) -> usize {
+    pub(crate) fn function(&mut self, span: &Span, intern: impl FnOnce(FunctionName, u64) -> usize) -> usize {
         if let Some(function) = self.table.symbols[span.symbol].function {
             return function;
         }
         let address = self.table.symbols[span.symbol].address;
         let name = match self.table.symbols[span.symbol].name.clone() {
-            Name::Written(name) => name,
-            Name::Listed(listed) => self.listed(listed).unwrap_or_default(),
+            Name::Written(name) => name.into(),
+            Name::Listed(offset) => named(&self.strings, vec![offset], ""),
+            Name::Aliases(offsets) => named(&self.strings, offsets, ""),
+            Name::Stub(offset) => named(&self.dynamic_strings, vec![offset], "@plt"),
             Name::Unnamed => {
-                self.dwarf_name(address).unwrap_or_else(|| format!("{}+{address:#x}", self.name))
+                self.dwarf_name(address).unwrap_or_else(|| format!("{}+{address:#x}", self.name)).into()
             }
         };
         let function = intern(name, address);
         self.table.symbols[span.symbol].function = Some(function);
         function
-    }
-
-    fn listed(&self, listed: Listed) -> Option<String> {
-        let own = self.own.parse()?;
-        let debug = self.debug.as_ref().and_then(Sparse::parse);
-        Some(text(listed, &own, debug.as_ref()).to_owned())
     }
 
     /// Creates a symbol for the part of a gap that lies in the section of `address`.
@@ -223,10 +245,9 @@ fn sections(file: &File<'_>) -> Vec<Section> {
 /// Adds the function symbols of one table to `candidates`.
 fn collect<'data: 'file, 'file>(
     symbols: impl Iterator<Item = object::read::elf::ElfSymbol64<'data, 'file, object::LittleEndian>>,
-    list: List,
     sections: &[Section],
     candidates: &mut Vec<Candidate>,
-) -> Coverage {
+) {
     for symbol in symbols {
         let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { continue };
         let rank = match (st_info.st_type(), symbol.is_local(), symbol.is_weak()) {
@@ -243,21 +264,15 @@ fn collect<'data: 'file, 'file>(
             0 => (section.range.end, Size::Guessed),
             bytes => (address.saturating_add(bytes), Size::Stated),
         };
-        let name = Name::Listed(Listed { list, index: symbol.index().0 });
+        let name = Name::Listed(symbol.elf_symbol().st_name(symbol.endian()));
         candidates.push(Candidate { range: address..end, name, rank, size });
     }
-    Coverage::Full
 }
 
-/// The name of a symbol table's entry, without the version that a linker appends.
-fn text<'a>(listed: Listed, own: &File<'a>, debug: Option<&File<'a>>) -> &'a str {
-    let index = SymbolIndex(listed.index);
-    let table = match listed.list {
-        List::Own => own.symbol_table(),
-        List::Exported => own.dynamic_symbol_table(),
-        List::Debug => debug.and_then(|debug| debug.symbol_table()),
-    };
-    let symbol = table.and_then(|table| table.symbol_by_index(index).ok());
-    let name = symbol.and_then(|symbol| symbol.name().ok()).unwrap_or("?");
-    name.split_once('@').map_or(name, |(name, _)| name)
+/// The name at these offsets of a string table.
+fn named(strings: &Option<Arc<Strings>>, offsets: Vec<u32>, behind: &'static str) -> FunctionName {
+    match strings {
+        Some(strings) => FunctionName::listed(strings.clone(), offsets, behind),
+        None => String::new().into(),
+    }
 }

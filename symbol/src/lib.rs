@@ -48,6 +48,7 @@ mod plt;
 mod source;
 mod sparse;
 mod spelling;
+mod strings;
 mod symbolizer;
 mod table;
 mod vdso;
@@ -61,6 +62,7 @@ pub use names::ProgramNames;
 pub use numbers::{ByNumber, Multiply};
 pub use source::{SourceFrame, Sources, UNKNOWN};
 pub use spelling::{may_include, Spellings};
+pub use strings::FunctionName;
 pub use symbolizer::{Function, FunctionRange, Library, Symbolizer};
 pub use wanted::{Wanted, WantedFunctions};
 

@@ -7,6 +7,7 @@
 //! would need unsafe code, because another process may change the file.
 
 use crate::elf::File;
+use crate::strings::Strings;
 use object::elf::SHF_COMPRESSED;
 use object::{Object, ObjectSection, SectionFlags};
 use std::borrow::Cow;
@@ -103,6 +104,19 @@ impl Sparse {
         let parsed = self.parse()?;
         let section = parsed.section_by_name(name)?;
         section.uncompressed_data().ok().map(Cow::into_owned)
+    }
+
+    /// A string table, of which nothing is read yet.
+    pub(crate) fn strings(&self, section: &str) -> Option<Strings> {
+        let (start, size) = self.parse()?.section_by_name(section)?.file_range()?;
+        let range = start..start.checked_add(size)?;
+        match &self.file {
+            Some(file) => Some(Strings::File(file.try_clone().ok()?, range)),
+            None => {
+                let (start, end) = (usize::try_from(range.start).ok()?, usize::try_from(range.end).ok()?);
+                self.bytes.get(start..end).map(|bytes| Strings::Memory(bytes.to_vec()))
+            }
+        }
     }
 
     fn read(&mut self, range: Range<usize>) -> Option<()> {

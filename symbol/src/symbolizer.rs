@@ -7,6 +7,7 @@ use crate::kept_lines::{self, Blocks, KeptLines};
 use crate::numbers::ByNumber;
 use crate::source::Sources;
 use crate::sparse::Sparse;
+use crate::strings::FunctionName;
 use crate::vdso;
 use instrument::Module;
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ pub struct Function {
     /// Index into [`Symbolizer::libraries`].
     pub library: usize,
     /// The mangled name, as the file has it.
-    pub name: String,
+    pub name: FunctionName,
     /// The link address; 0 if there is no file.
     pub address: u64,
 }
@@ -139,7 +140,7 @@ impl Symbolizer {
             let offset = ip.wrapping_sub(module.start).wrapping_add(module.file_offset);
             if let Some(address) = image.link_address(offset) {
                 let span = image.find(address);
-                let intern = |name: String, address| {
+                let intern = |name: FunctionName, address| {
                     functions.push(Function { library: index, name, address });
                     functions.len() - 1
                 };
@@ -160,7 +161,7 @@ impl Symbolizer {
             return Some(FunctionRange { function: self.nameless(library), range });
         };
         let function = *self.generated_functions.entry((library, name.to_owned())).or_insert_with(|| {
-            self.functions.push(Function { library, name: name.to_owned(), address: 0 });
+            self.functions.push(Function { library, name: name.to_owned().into(), address: 0 });
             self.functions.len() - 1
         });
         Some(FunctionRange { function, range })
@@ -282,7 +283,7 @@ impl Symbolizer {
             let name = library.path.file_name().unwrap_or(library.path.as_os_str());
             functions.push(Function {
                 library: index,
-                name: name.to_string_lossy().into_owned(),
+                name: name.to_string_lossy().into_owned().into(),
                 address: 0,
             });
             functions.len() - 1

@@ -11,32 +11,34 @@ use std::ops::Range;
 /// The source of a name. Most names are never needed, so they are not copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
-    /// An entry of a symbol table, whose name is in the file's string table.
-    Listed(Listed),
+    /// This offset in the string table of the symbols.
+    Listed(u32),
+    /// The shortest of several in the string table of the symbols, at these offsets.
+    Aliases(Vec<u32>),
+    /// A stub of the procedure linkage table; the name of its target is at this offset in the
+    /// string table of dynamic symbols.
+    Stub(u32),
     /// This text.
     Written(String),
     /// None: the function comes from the unwind tables.
     Unnamed,
 }
 
-/// An entry of a symbol table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Listed {
-    /// The table.
-    pub(crate) list: List,
-    /// Index of the entry in the table.
-    pub(crate) index: usize,
-}
-
-/// A symbol table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum List {
-    /// `.symtab` of the file.
-    Own,
-    /// `.dynsym` of the file.
-    Exported,
-    /// `.symtab` of its debug file.
-    Debug,
+impl Name {
+    /// The name of a symbol that has both of these.
+    fn or(self, alias: Name) -> Name {
+        match (self, alias) {
+            (Name::Listed(own), Name::Listed(other)) => Name::Aliases(vec![own, other]),
+            (Name::Aliases(mut all), Name::Listed(other)) => {
+                all.push(other);
+                Name::Aliases(all)
+            }
+            (Name::Written(own), Name::Written(other)) => {
+                Name::Written(if (other.len(), &other) < (own.len(), &own) { other } else { own })
+            }
+            (own, _) => own,
+        }
+    }
 }
 
 /// A symbol that may own a range of addresses.
@@ -105,9 +107,9 @@ pub(crate) enum At {
 }
 
 impl Table {
-    /// Builds the table from candidates; `text` returns names where these decide between aliases.
-    pub(crate) fn new(candidates: Vec<Candidate>, text: impl Fn(&Name) -> String) -> Table {
-        let chosen = without_covered_labels(without_aliases(candidates, text));
+    /// Builds the table from candidates.
+    pub(crate) fn new(candidates: Vec<Candidate>) -> Table {
+        let chosen = without_covered_labels(without_aliases(candidates));
         let mut table = Table::default();
         let mut open: Vec<Open> = Vec::new();
         let mut cursor = 0;
@@ -219,7 +221,7 @@ impl Table {
 
 /// Of several candidates at one address keeps that with the best rank, then with the shortest name,
 /// and gives it the longest stated size.
-fn without_aliases(mut candidates: Vec<Candidate>, text: impl Fn(&Name) -> String) -> Vec<Candidate> {
+fn without_aliases(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     candidates.retain(|c| c.range.start < c.range.end);
     // Whole candidates are long to move, and a library has tens of thousands. Of equal ones the
     // first stays the first.
@@ -237,10 +239,9 @@ fn without_aliases(mut candidates: Vec<Candidate>, text: impl Fn(&Name) -> Strin
             kept.size = Size::Stated;
         }
         if same && alias.rank == kept.rank {
-            let [first, second] = [&kept.name, &alias.name].map(&text);
-            if (second.len(), second) < (first.len(), first) {
-                std::mem::swap(&mut kept.name, &mut alias.name);
-            }
+            let take = |name: &mut Name| std::mem::replace(name, Name::Unnamed);
+            let (own, other) = (take(&mut kept.name), take(&mut alias.name));
+            kept.name = own.or(other);
         }
         same
     });
@@ -272,15 +273,17 @@ mod tests {
         Candidate { size: Size::Guessed, ..stated(start, end, name) }
     }
 
-    fn text(name: &Name) -> String {
-        match name {
-            Name::Written(name) => name.clone(),
-            other => format!("{other:?}"),
-        }
+    fn table(candidates: Vec<Candidate>) -> Table {
+        Table::new(candidates)
     }
 
-    fn table(candidates: Vec<Candidate>) -> Table {
-        Table::new(candidates, text)
+    #[test]
+    fn names_of_one_address_and_rank_wait_until_one_is_needed() {
+        let listed = |offset| Candidate { name: Name::Listed(offset), ..stated(10, 20, "") };
+        let weak = Candidate { rank: 1, ..listed(9) };
+        let table = table(vec![listed(5), weak, listed(3), listed(7), stated(30, 40, "alone")]);
+        let names: Vec<&Name> = table.symbols.iter().map(|symbol| &symbol.name).collect();
+        assert_eq!(names, [&Name::Aliases(vec![5, 3, 7]), &Name::Written("alone".into())]);
     }
 
     fn name(table: &Table, address: u64) -> Option<&str> {

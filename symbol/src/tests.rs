@@ -1,10 +1,13 @@
 //! Real files: this test itself, the vdso, and a C program with and without its symbols.
 
 use crate::elf::File;
-use crate::{plt, vdso, SourceFrame, Symbolizer};
+use crate::sparse::Sparse;
+use crate::table::Name;
+use crate::{plt, vdso, FunctionName, SourceFrame, Symbolizer};
 use instrument::Module;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 /// The whole of a file as one module, mapped at `start`.
 fn module(path: &Path, start: u64) -> Module {
@@ -14,7 +17,7 @@ fn module(path: &Path, start: u64) -> Module {
 fn name(symbols: &mut Symbolizer, module: &Module, ip: u64) -> String {
     let found = symbols.function_at(module, ip);
     assert!(found.range.contains(&ip), "{found:x?} {ip:x}");
-    symbols.functions()[found.function].name.clone()
+    symbols.functions()[found.function].name.to_string()
 }
 
 /// Builds a C program; `None` where there is no compiler.
@@ -59,8 +62,16 @@ fn stubs_are_named_for_their_target() {
     let Some(program) = compiled(folder.path(), &[]) else { return };
     let bytes = std::fs::read(program).unwrap();
     let file = File::parse(&*bytes).unwrap();
-    let names: Vec<String> = plt::stubs(&file).into_iter().map(|stub| format!("{:?}", stub.name)).collect();
-    assert!(names.iter().any(|name| name.contains("rand@plt")), "{names:?}");
+    let strings = Arc::new(Sparse::whole(bytes.clone()).strings(".dynstr").unwrap());
+    let name = |name: Name| match name {
+        Name::Stub(offset) => FunctionName::listed(strings.clone(), vec![offset], "@plt").to_string(),
+        other => panic!("{other:?} is no stub"),
+    };
+    for relocations in [plt::relocations(&file), vec![".rela.plt", ".rela.dyn"]] {
+        let stubs = plt::stubs(&file, &relocations);
+        let names: Vec<String> = stubs.into_iter().map(|stub| name(stub.name)).collect();
+        assert!(names.iter().any(|name| name == "rand@plt"), "{names:?}");
+    }
 }
 
 #[test]

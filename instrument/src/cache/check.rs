@@ -39,7 +39,8 @@ impl CodeCache {
                 place = next;
             }
         }
-        let disordered = self.zones.iter().find(|zone| !zone.state_map.is_sorted_by_key(|entry| entry.at));
+        let disordered =
+            self.zones.iter().find(|zone| !zone.state_map.iter().is_sorted_by_key(|entry| entry.at));
         disordered.map(|zone| format!("the state map of the zone at {:#x} is out of order", zone.address))
     }
 }

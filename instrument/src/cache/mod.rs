@@ -53,6 +53,7 @@ use crate::code::address_map::AddressMap;
 use crate::code::assembler::Assembler;
 use crate::code::counter::Weights;
 use crate::code::fragment::{CodeExit, Fragment, Incoming};
+use crate::code::kept_table::KeptTable;
 use crate::code::lookup::{Hash, TableSize};
 use crate::code::state_map::StateMapEntry;
 use crate::target::layout::Layout;
@@ -75,7 +76,7 @@ pub(crate) struct Zone {
     pub(crate) hot_huge: u64,
     /// Bytes of the cold part that lie on huge pages.
     pub(crate) cold_huge: u64,
-    pub(crate) state_map: Vec<StateMapEntry>,
+    pub(crate) state_map: KeptTable<StateMapEntry>,
     pub(crate) routines: Routines,
     /// Bytes of the zone's part for routines that are used.
     pub(crate) routine_used: u64,
@@ -215,7 +216,7 @@ impl CodeCache {
                 cold_used: 0,
                 hot_huge: 0,
                 cold_huge: 0,
-                state_map: Vec::new(),
+                state_map: KeptTable::default(),
                 routines: Routines::default(),
                 routine_used: 0,
                 routines_written: AddressMap::default(),
@@ -296,7 +297,7 @@ impl CodeCache {
             let at = (rip - zone.address) as u32;
             let behind = zone.state_map.partition_point(|entry| entry.at <= at);
             // Before the first entry there is no state to restore.
-            let entry = *zone.state_map.get(behind.checked_sub(1)?)?;
+            let entry = zone.state_map.get(behind.checked_sub(1)?)?;
             return Some((entry, entry.at == at));
         }
         None
@@ -309,7 +310,8 @@ impl CodeCache {
         let zone = &self.zones[fragment.zone as usize];
         let first =
             zone.state_map.partition_point(|entry| zone.address + u64::from(entry.at) < fragment.body);
-        let of_block = zone.state_map[first..].iter().take_while(|entry| entry.block == fragment.first_block);
+        let entries = zone.state_map.range(first..zone.state_map.len());
+        let of_block = entries.take_while(|entry| entry.block == fragment.first_block);
         let behind = of_block.into_iter().find(|entry| entry.index == 1)?;
         Some(zone.address + u64::from(behind.at))
     }

@@ -83,14 +83,27 @@ impl CodeCache {
         false
     }
 
+    /// Whether the table has this target, as lookups of its present size find it.
+    fn is_entered(&self, pc: u64) -> bool {
+        (0..LOOKUP_PROBES).any(|probe| self.shared.read64(self.slot_offset(pc, probe)) == pc.wrapping_neg())
+    }
+
     /// Makes the table larger; returns whether it could. Large programs have more targets than the
     /// first size has slots, and in a program with threads a target without a slot asks the host at
-    /// each transfer. Slots that are taken stay as they are.
+    /// each transfer. Slots that are taken stay as they are, because a thread may be reading them;
+    /// their targets are entered once more, or each of them would ask the host again.
     fn grow_table(&mut self) -> bool {
         if self.hash != Hash::Extract || self.table_size == TableSize::Grown {
             return false;
         }
+        let entry = |index: &u32| self.fragments[*index as usize].entry;
+        let entries = self.map.iter().filter_map(|(&pc, index)| Some((pc, entry(index)?)));
+        // Not in the table is what threads must not reach by themselves.
+        let entered: Vec<(u64, u64)> = entries.filter(|(pc, _)| self.is_entered(*pc)).collect();
         self.table_size = TableSize::Grown;
+        for (pc, entry) in entered {
+            self.enter(pc, entry);
+        }
         if self.published >= HUGE_TARGETS {
             self.request_huge_pages();
         }
@@ -144,7 +157,8 @@ impl CodeCache {
     fn replace_tag(&mut self, pc: u64, tag: u64) {
         // A target may stand where the table had it before it grew.
         let base = self.layout.low_offset() as usize;
-        for size in [TableSize::First, self.table_size] {
+        let grown = (self.table_size != TableSize::First).then_some(self.table_size);
+        for size in std::iter::once(TableSize::First).chain(grown) {
             for probe in 0..u64::from(LOOKUP_PROBES) {
                 let at = base + 16 * (self.hash.slot(pc, size) + probe) as usize;
                 if self.shared.read64(at) == pc.wrapping_neg() {
@@ -152,5 +166,60 @@ impl CodeCache {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::fragment::Fragment;
+    use crate::target::layout::{Layout, ZonePlace};
+    use crate::target::memory::Shared;
+    use std::sync::Arc;
+
+    /// The distance of targets that have one slot as long as the table has its first size.
+    const ONE_SLOT: u64 = 1 << 20;
+
+    /// A cache whose fragments are the targets of lookups; no address has code.
+    fn cache(targets: &[u64]) -> CodeCache {
+        let zone = ZonePlace { address: 0x10_0000, hot_bytes: 4 << 20, cold_bytes: 4 << 20 };
+        let layout = Layout { zones: vec![zone], low: 0x6000_0000 };
+        let bytes = layout.contexts_offset() + context::BYTES;
+        let mut cache = CodeCache::new(Arc::new(Shared::new(bytes as usize).unwrap()), layout, None);
+        cache.hash = Hash::Extract;
+        for (&pc, index) in targets.iter().zip(0u32..) {
+            cache.fragments.push(Fragment { pc, entry: Some(pc + 7), ..Fragment::default() });
+            cache.map.insert(pc, index);
+        }
+        cache
+    }
+
+    #[test]
+    fn a_table_that_grows_has_the_targets_that_it_had() {
+        let colliding: Vec<u64> = (0..=u64::from(LOOKUP_PROBES)).map(|k| 0x40_0000 + k * ONE_SLOT).collect();
+        let others = [0x7fff_f000_1234, 0x5555_5555_4000, 0x12_3456];
+        let (hidden, asked) = (0x20_0004, 0x30_0008);
+        let targets = [&others[..], &[hidden, asked], &colliding].concat();
+        let mut cache = cache(&targets);
+        // All but one are published, and one is hidden again.
+        for (index, &pc) in targets.iter().enumerate().filter(|(_, pc)| **pc != asked) {
+            if pc == colliding[0] {
+                cache.hide(hidden);
+            }
+            assert_eq!(cache.table_size, TableSize::First);
+            cache.publish(pc, index);
+        }
+        assert_eq!(cache.table_size, TableSize::Grown, "the last one found no slot");
+        for &pc in &targets {
+            assert_eq!(cache.is_entered(pc), pc != hidden && pc != asked, "{pc:x}");
+        }
+        // The code that stands beside the tag is that of the target.
+        for &pc in &colliding {
+            let slots = (0..LOOKUP_PROBES).map(|probe| cache.slot_offset(pc, probe));
+            let own = slots.filter(|&at| cache.shared.read64(at) == pc.wrapping_neg());
+            assert!(own.map(|at| cache.shared.read64(at + 8)).all(|code| code == pc + 7));
+        }
+        cache.hide(colliding[3]);
+        assert!(!cache.is_entered(colliding[3]));
     }
 }

@@ -26,6 +26,9 @@ impl Hasher for AddressHasher {
             self.write_u64(u64::from(byte));
         }
     }
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(word.into());
+    }
     fn write_u64(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
     }
@@ -33,3 +36,6 @@ impl Hasher for AddressHasher {
 
 /// A map keyed by addresses.
 pub(crate) type AddressMap<V> = HashMap<u64, V, BuildHasherDefault<AddressHasher>>;
+
+/// A map keyed by an address or an offset and what it belongs to.
+pub(crate) type PlaceMap<V> = HashMap<(u32, u64), V, BuildHasherDefault<AddressHasher>>;

@@ -9,7 +9,7 @@
 //! without it the slot is given by the low sixteen bits of the target. The table grows when a
 //! target finds no slot ([`TableSize`]): the mask in each thread's context changes. Slots that were
 //! taken stay as they are, because a thread may be reading them; their targets are entered once
-//! more when they are looked up next. Source: Bruening 2004 (indirect branch lookup); the
+//! more. Source: Bruening 2004 (indirect branch lookup); the
 //! comparison is our own.
 
 use super::assembler::{reg, Address, Assembler};

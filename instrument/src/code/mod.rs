@@ -12,6 +12,7 @@ pub(crate) mod event_request;
 pub(crate) mod fragment;
 pub(crate) mod hand_over;
 pub(crate) mod hash;
+pub(crate) mod kept_table;
 pub(crate) mod lookup;
 pub(crate) mod opcode_name;
 pub(crate) mod register_use;

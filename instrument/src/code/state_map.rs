@@ -6,6 +6,7 @@
 //! restores the program's state with this map.
 
 use super::assembler::{reg, Assembler};
+use super::kept_table::KeptRow;
 use crate::target::layout::context;
 
 /// The bit of a spill mask that stands for the status flags: that of rsp, which is never spilled.
@@ -38,6 +39,28 @@ pub(crate) struct StateMapEntry {
     /// Records that are written but not yet counted where the copy of the program's instruction
     /// executes.
     pub(crate) pending_executing: u8,
+}
+
+impl KeptRow for StateMapEntry {
+    const BYTES: usize = 16;
+
+    fn decoded(row: &[u8]) -> StateMapEntry {
+        let u32_at = |at: usize| u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
+        let u16_at = |at: usize| u16::from_le_bytes([row[at], row[at + 1]]);
+        let flag = |bit: u8| row[13] >> bit & 1 != 0;
+        StateMapEntry {
+            at: u32_at(0),
+            block: u32_at(4),
+            spilled: u16_at(8),
+            executing: u16_at(10),
+            index: row[12],
+            counted: flag(0),
+            counted_executing: flag(1),
+            retreat: flag(2),
+            pending: row[14],
+            pending_executing: row[15],
+        }
+    }
 }
 
 /// The lowest register of a mask.

@@ -93,7 +93,7 @@ impl Translator {
         let zone =
             self.cache.zones.iter().find(|zone| rip >= zone.address && rip < zone.address + zone.hot_used)?;
         let first = zone.state_map.partition_point(|entry| entry.at < last.at);
-        Some((zone.state_map[first], exact))
+        Some((zone.state_map.get(first)?, exact))
     }
 }
 

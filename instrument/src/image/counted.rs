@@ -217,9 +217,8 @@ impl Image {
 
     /// The numbers of instructions, loads and stores of a block from its instruction `first` on.
     pub(super) fn sums(&self, block: &Block, first: u32) -> [u64; 3] {
-        let instructions = &self.translator.instructions
-            [(block.first + first) as usize..(block.first + block.count) as usize];
-        instructions.iter().fold([0; 3], |[count, loads, stores], instruction| {
+        let range = (block.first + first) as usize..(block.first + block.count) as usize;
+        self.translator.instructions.range(range).fold([0; 3], |[count, loads, stores], instruction| {
             [count + 1, loads + u64::from(instruction.loads), stores + u64::from(instruction.stores)]
         })
     }
@@ -268,14 +267,14 @@ impl Image {
             return (
                 maps.modules.clone(),
                 translator.blocks.clone(),
-                translator.instructions.clone(),
+                translator.instructions.to_vec(),
                 translator.sites.clone(),
             );
         }
         (
             take(&mut maps.modules),
             take(&mut translator.blocks),
-            take(&mut translator.instructions),
+            take(&mut translator.instructions).into_vec(),
             take(&mut translator.sites),
         )
     }
@@ -311,12 +310,19 @@ impl Image {
     /// was killed may have recorded references of a block that no counter has counted; so sites
     /// keep their numbers.
     fn profile_of_ran(&self, counts: &ImageCounts) -> (Profile, Vec<u32>) {
-        let Translator { blocks, instructions, sites, .. } = &self.translator;
+        let Translator { blocks, sites, .. } = &self.translator;
         let mut others: Vec<u32> = sites.iter().map(|site| site.block).collect();
         others.extend(self.cut.keys().map(|&(block, _)| block));
         others.sort_unstable();
         let numbers = merged(counts.blocks.iter().map(|counted| counted.block), others);
-        let mut profile = Profile { modules: self.maps.modules.clone(), ..Profile::default() };
+        // Tables of their final size need not be moved while they grow.
+        let count = |&number: &u32| blocks[number as usize].count as usize;
+        let mut profile = Profile {
+            modules: self.maps.modules.clone(),
+            blocks: Vec::with_capacity(numbers.len()),
+            instructions: Vec::with_capacity(numbers.iter().map(count).sum()),
+            ..Profile::default()
+        };
         let (mut counted, mut sites) = (counts.blocks.iter().peekable(), sites.iter().peekable());
         for (&number, new) in numbers.iter().zip(0..) {
             let block = &blocks[number as usize];
@@ -324,9 +330,7 @@ impl Image {
             let (executions, taken) = count.map_or((0, 0), |count| (count.executions, count.taken));
             let first = profile.instructions.len() as u32;
             profile.blocks.push(Block { first, executions, taken, ..block.clone() });
-            profile
-                .instructions
-                .extend_from_slice(&instructions[block.first as usize..][..block.count as usize]);
+            profile.instructions.extend(self.translator.instructions_of(block));
             while let Some(site) = sites.next_if(|site| site.block == number) {
                 profile.sites.push(Site { block: new, ..*site });
             }

@@ -23,7 +23,7 @@
 //! processes that live at the same time, and images of forked children (`again`).
 
 use super::{Image, Place, Spares};
-use crate::profile::{Block, Instruction, Site};
+use crate::profile::{Block, Site};
 use crate::store::kept::KeptTranslations;
 use crate::store::parts;
 use crate::target::modules::Maps;
@@ -135,9 +135,9 @@ impl Image {
     /// Bytes of code and of the largest tables.
     fn bytes(&self) -> usize {
         let translator = &self.translator;
-        let state_maps = translator.cache.zones.iter().map(|zone| size_of_val(&zone.state_map[..]));
+        let state_maps = translator.cache.zones.iter().map(|zone| zone.state_map.own_bytes());
         let tables = translator.blocks.len() * size_of::<Block>()
-            + translator.instructions.len() * size_of::<Instruction>()
+            + translator.instructions.own_bytes()
             + translator.sites.len() * size_of::<Site>()
             + size_of_val(&translator.cache.exits[..])
             + size_of_val(&translator.cache.fragments[..]);

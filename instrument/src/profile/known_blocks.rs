@@ -6,6 +6,7 @@
 //! file: the same library lies elsewhere in another program.
 
 use super::{Block, Instruction, Module, Profile, Site};
+use crate::code::address_map::PlaceMap;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -79,7 +80,7 @@ const NONE: u32 = u32::MAX;
 pub(super) struct KnownBlocks {
     modules: HashMap<ModuleKey, u32>,
     /// By module and offset in it, the last block that begins there.
-    last: HashMap<(u32, u64), u32>,
+    last: PlaceMap<u32>,
     /// By block, the block before it that begins at the same place, or [`NONE`].
     before: Vec<u32>,
     /// By block, the number of its first site.
@@ -94,7 +95,7 @@ impl KnownBlocks {
     pub(super) fn of(profile: &Profile) -> KnownBlocks {
         let mut known = KnownBlocks {
             modules: HashMap::new(),
-            last: HashMap::with_capacity(profile.blocks.len()),
+            last: PlaceMap::with_capacity_and_hasher(profile.blocks.len(), Default::default()),
             before: Vec::with_capacity(profile.blocks.len()),
             sites: Vec::with_capacity(profile.blocks.len()),
             expected: 0,

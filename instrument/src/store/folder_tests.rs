@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 /// The bytes that a store reads.
 fn read(store: &mut Store) -> Option<Vec<u8>> {
-    store.read().map(|body| body.bytes().to_vec())
+    store.read().map(|body| body.as_ref().to_vec())
 }
 
 fn body(length: usize) -> Vec<u8> {

@@ -1,5 +1,7 @@
 //! Numbers as bytes and back: little-endian, without padding. Every read is checked.
 
+use crate::code::kept_table::{EncodedRows, KeptRow, KeptTable};
+
 /// Writes a file's body.
 #[derive(Default)]
 pub(super) struct Writer {
@@ -32,6 +34,24 @@ impl Writer {
             put(row, item);
             debug_assert!(row.rest.is_empty(), "a row has {BYTES} bytes");
         }
+    }
+
+    /// Writes the number of a table's rows, then the rows: those of a file as they lie there.
+    pub(super) fn table<const BYTES: usize, T: KeptRow>(
+        &mut self,
+        table: &KeptTable<T>,
+        put: impl Fn(&mut Row, &T),
+    ) {
+        debug_assert_eq!(BYTES, T::BYTES);
+        let (kept, own) = table.parts();
+        let at = self.bytes.len();
+        self.u64(0);
+        self.bytes.extend(kept);
+        // `rows` writes the number of its own items, which is not the table's.
+        let mut behind = Writer::default();
+        behind.rows::<BYTES, T>(own, put);
+        self.bytes.extend(&behind.bytes[8..]);
+        self.bytes[at..at + 8].copy_from_slice(&(table.len() as u64).to_le_bytes());
     }
 
     /// Writes a number of items, then the items.
@@ -140,6 +160,12 @@ impl<'a> Reader<'a> {
             list.push(item(self)?);
         }
         Some(list)
+    }
+
+    /// Finds the rows of a table and leaves them encoded.
+    pub(super) fn table<T: KeptRow>(&mut self) -> Option<EncodedRows<'a, T>> {
+        let bytes = self.count()?.checked_mul(T::BYTES)?;
+        self.take(bytes).map(EncodedRows::new)
     }
 
     /// Reads a list of items of `BYTES` bytes each; one check covers the whole list.

@@ -18,6 +18,7 @@
 use super::snapshot::{encode, Snapshot};
 use super::{parts, Store};
 use crate::call::CallRecords;
+use crate::code::kept_table::SharedBytes;
 use crate::target::credentials::Credentials;
 use crate::target::layout::Layout;
 use crate::target::memory;
@@ -26,6 +27,7 @@ use crate::translate::Translator;
 use event::Stream;
 use iced_x86::Code;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 /// The fewest new fragments for which an existing file is written again.
 const NEW_FRAGMENTS_MIN: usize = 32;
@@ -53,9 +55,9 @@ enum Place {
 
 impl Place {
     /// Calls `restore` with the translations that are there; returns whether there were some.
-    fn read(&mut self, restore: impl FnOnce(&[u8])) -> bool {
+    fn read(&mut self, restore: impl FnOnce(SharedBytes)) -> bool {
         match self {
-            Place::File(store) => store.read().map(|body| restore(body.bytes())).is_some(),
+            Place::File(store) => store.read().map(|body| restore(Rc::new(body))).is_some(),
             Place::Memory => false,
         }
     }
@@ -170,8 +172,9 @@ impl KeptTranslations {
     pub(crate) fn restore(&mut self, translator: &mut Translator, maps: &mut Maps) {
         let mut taken_over = false;
         let found = self.place.read(|body| {
-            let Some(snapshot) = Snapshot::decode(body, &translator.cache) else { return };
-            snapshot.restore(translator, maps);
+            let bytes = (*body).as_ref();
+            let Some(snapshot) = Snapshot::decode(bytes, &translator.cache) else { return };
+            snapshot.restore(translator, maps, &body);
             taken_over = true;
         });
         self.taken_over = taken_over;
@@ -203,8 +206,8 @@ impl KeptTranslations {
         // The host does not see system calls by `int 0x80`, which may have changed the credentials.
         // No program is kept that has one, so restored instructions are none.
         let interrupts = |code: u16| code == Code::Int_imm8 as u16;
-        let new = translator.instructions_since(translator.unverified.fragments);
-        let unseen = new.iter().any(|instruction| interrupts(instruction.code));
+        let mut new = translator.instructions_since(translator.unverified.fragments);
+        let unseen = new.any(|instruction| interrupts(instruction.code));
         if self.credentials_changed || unseen || !translator.may_be_kept() {
             return None;
         }

@@ -200,8 +200,8 @@ pub(crate) struct Body {
     header: Header,
 }
 
-impl Body {
-    pub(crate) fn bytes(&self) -> &[u8] {
+impl AsRef<[u8]> for Body {
+    fn as_ref(&self) -> &[u8] {
         &self.bytes.bytes()[HEADER_BYTES..]
     }
 }

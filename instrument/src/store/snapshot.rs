@@ -35,6 +35,7 @@ use super::form::{Reader, Row, Writer};
 use super::parts::{groups, overlap, pages_of, Parts};
 use crate::cache::{CodeCache, Zone, ROUTINE_BYTES};
 use crate::code::fragment::{CodeExit, Fragment, Incoming};
+use crate::code::kept_table::{EncodedRows, KeptRow, KeptTable, SharedBytes};
 use crate::code::state_map::StateMapEntry;
 use crate::profile::{Block, Instruction, Module, Site};
 use crate::target::layout::{context, SITES_MAX};
@@ -51,7 +52,7 @@ struct ZonePart<'a> {
     routine_used: u64,
     routines_written: Vec<(u64, u64)>,
     use_routines: Vec<((u32, u8), u64)>,
-    state_map: Vec<StateMapEntry>,
+    state_map: EncodedRows<'a, StateMapEntry>,
     hot: &'a [u8],
     routines: &'a [u8],
     cold: &'a [u8],
@@ -64,7 +65,7 @@ pub(crate) struct Snapshot<'a> {
     live: Vec<Vec<u32>>,
     cross_branches: Vec<(u32, u64)>,
     blocks: Vec<Block>,
-    instructions: Vec<Instruction>,
+    instructions: EncodedRows<'a, Instruction>,
     sites: Vec<Site>,
     counters: u32,
     lines: [Vec<(u64, u32)>; 4],
@@ -119,7 +120,7 @@ pub(crate) fn encode(translator: &Translator, maps: &Maps, parts: &Parts) -> Vec
         let module = numbers.of_module(block.module);
         [block.len, module, block.first, block.count].into_iter().for_each(|number| row.u32(number));
     });
-    writer.rows::<7, _>(&translator.instructions, |row, instruction| {
+    writer.table::<7, _>(&translator.instructions, |row, instruction| {
         row.u16(instruction.offset);
         [instruction.len, instruction.loads, instruction.stores]
             .into_iter()
@@ -221,7 +222,7 @@ fn put_zone(writer: &mut Writer, zone: &Zone, cache: &CodeCache) {
         row.u8(code);
         row.u64(at);
     });
-    writer.rows::<16, _>(&zone.state_map, put_entry);
+    writer.table::<16, _>(&zone.state_map, put_entry);
     // Hot code, then the cold part: its routines, which come first, and its other code.
     writer.blob(&cache.shared.read(zone.offset, zone.hot_used as usize));
     writer.blob(&cache.shared.read(zone.cold_offset(), zone.routine_used as usize));
@@ -241,7 +242,7 @@ impl<'a> Snapshot<'a> {
             live: reader.list(8, |reader| reader.rows::<4, _>(Reader::u32))?,
             cross_branches: pairs(reader)?.into_iter().map(|(target, module)| (module, target)).collect(),
             blocks: reader.rows::<24, _>(get_block)?,
-            instructions: reader.rows::<7, _>(get_instruction)?,
+            instructions: reader.table()?,
             sites: reader.rows::<16, _>(|reader| {
                 Some(Site { ip: reader.u64()?, block: reader.u32()?, index: reader.u32()? })
             })?,
@@ -322,10 +323,19 @@ impl<'a> Snapshot<'a> {
                 && part.routine_used >= zone.routine_used
                 && part.routines_written.iter().all(|routine| inside(routine.1))
                 && part.use_routines.iter().all(|routine| inside(routine.1))
-                && part.state_map.iter().all(|entry| (entry.block as usize) < self.blocks.len())
-                && part.state_map.is_sorted_by_key(|entry| entry.at)
+                && self.states_fit(&part.state_map)
         };
         self.zones.len() == cache.zones.len() && self.zones.iter().zip(&cache.zones).all(fits)
+    }
+
+    /// Whether the entries of a state map are in order, and belong to blocks that exist.
+    fn states_fit(&self, entries: &EncodedRows<'_, StateMapEntry>) -> bool {
+        let mut last = 0;
+        entries.iter().all(|entry| {
+            let in_order = last <= entry.at;
+            last = entry.at;
+            in_order && (entry.block as usize) < self.blocks.len()
+        })
     }
 
     /// Whether blocks, sites, pages and lists of fragments name only entries that exist, and leave
@@ -420,16 +430,17 @@ impl<'a> Snapshot<'a> {
         once && !self.incoming.is_empty() && self.incoming[1..].iter().all(fits)
     }
 
-    /// Moves everything into an image that has translated nothing yet.
-    pub(crate) fn restore(self, translator: &mut Translator, maps: &mut Maps) {
+    /// Moves everything into an image that has translated nothing yet. Rows that lie in `file` stay
+    /// there.
+    pub(crate) fn restore(self, translator: &mut Translator, maps: &mut Maps, file: &SharedBytes) {
         (maps.modules, maps.files) = self.modules.into_iter().unzip();
         let fragments = self.fragments.len();
         // No fragment is used before its group of modules has been verified.
         let groups = groups(&maps.modules, self.cross_branches.iter().copied(), |_| true);
         translator.unverified = UnverifiedModules::new(groups, self.pages, self.live, fragments);
         translator.cross_branches.extend(self.cross_branches);
-        (translator.blocks, translator.instructions, translator.sites) =
-            (self.blocks, self.instructions, self.sites);
+        (translator.blocks, translator.sites) = (self.blocks, self.sites);
+        translator.instructions = KeptTable::of(self.instructions, file);
         // This run continues the numbering of the file.
         translator.counters = self.counters;
         translator.renumber(&self.lines);
@@ -444,7 +455,7 @@ impl<'a> Snapshot<'a> {
             zone.routine_used = part.routine_used;
             zone.routines_written.extend(part.routines_written);
             zone.use_routines = part.use_routines;
-            zone.state_map = part.state_map;
+            zone.state_map = KeptTable::of(part.state_map, file);
             let (hot, cold) = (zone.offset, zone.cold_offset());
             // Huge pages are requested before they are filled: otherwise the kernel would fill
             // small pages and copy them.
@@ -485,14 +496,18 @@ fn get_block(reader: &mut Reader) -> Option<Block> {
     })
 }
 
-fn get_instruction(reader: &mut Reader) -> Option<Instruction> {
-    Some(Instruction {
-        offset: reader.u16()?,
-        len: reader.u8()?,
-        loads: reader.u8()?,
-        stores: reader.u8()?,
-        code: reader.u16()?,
-    })
+impl KeptRow for Instruction {
+    const BYTES: usize = 7;
+
+    fn decoded(row: &[u8]) -> Instruction {
+        Instruction {
+            offset: u16::from_le_bytes([row[0], row[1]]),
+            len: row[2],
+            loads: row[3],
+            stores: row[4],
+            code: u16::from_le_bytes([row[5], row[6]]),
+        }
+    }
 }
 
 fn get_fragment(reader: &mut Reader) -> Option<Fragment> {
@@ -519,31 +534,12 @@ fn get_exit(reader: &mut Reader) -> Option<CodeExit> {
     Some(CodeExit { target, zone, patch, counter, next, restore: reader.u16()?, stale: reader.u8()? != 0 })
 }
 
-fn get_entry(reader: &mut Reader) -> Option<StateMapEntry> {
-    let (at, block, spilled, executing) = (reader.u32()?, reader.u32()?, reader.u16()?, reader.u16()?);
-    let (index, flags, pending, pending_executing) = (reader.u8()?, reader.u8()?, reader.u8()?, reader.u8()?);
-    let flag = |bit: u8| flags >> bit & 1 != 0;
-    let (counted, counted_executing, retreat) = (flag(0), flag(1), flag(2));
-    Some(StateMapEntry {
-        at,
-        block,
-        index,
-        counted,
-        counted_executing,
-        spilled,
-        executing,
-        retreat,
-        pending,
-        pending_executing,
-    })
-}
-
 fn get_zone<'a>(reader: &mut Reader<'a>) -> Option<ZonePart<'a>> {
     Some(ZonePart {
         routine_used: reader.u64()?,
         routines_written: reader.rows::<16, _>(|reader| Some((reader.u64()?, reader.u64()?)))?,
         use_routines: reader.rows::<13, _>(|reader| Some(((reader.u32()?, reader.u8()?), reader.u64()?)))?,
-        state_map: reader.rows::<16, _>(get_entry)?,
+        state_map: reader.table()?,
         hot: reader.blob()?,
         routines: reader.blob()?,
         cold: reader.blob()?,

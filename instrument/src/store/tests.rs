@@ -6,6 +6,7 @@ use super::snapshot::{encode, Snapshot};
 use crate::cache::CodeCache;
 use crate::code::decode::CodeReader;
 use crate::code::hash::hash;
+use crate::code::kept_table::SharedBytes;
 use crate::profile::Module;
 use crate::target::layout::{context, Layout, ZonePlace};
 use crate::target::memory::Shared;
@@ -13,6 +14,7 @@ use crate::target::modules::Maps;
 use crate::target::trust::{Modules, Trust};
 use crate::translate::Translator;
 use event::Stream;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A translator of this process's own code, at its own addresses.
@@ -69,11 +71,18 @@ fn encoded(translator: &Translator, maps: &Maps) -> Vec<u8> {
     encode(translator, maps, &choose(translator, maps))
 }
 
+/// Restores a snapshot, unless it is refused.
+fn restore(bytes: &[u8], translator: &mut Translator, maps: &mut Maps) -> bool {
+    let file: SharedBytes = Rc::new(bytes.to_vec());
+    let snapshot = Snapshot::decode((*file).as_ref(), &translator.cache);
+    snapshot.map(|snapshot| snapshot.restore(translator, maps, &file)).is_some()
+}
+
 #[test]
 fn what_was_written_is_restored_and_verified() {
     let (bytes, fragments) = snapshot();
     let (mut translator, mut maps) = (translator_of_counts(), maps());
-    Snapshot::decode(&bytes, &translator.cache).expect("it is whole").restore(&mut translator, &mut maps);
+    assert!(restore(&bytes, &mut translator, &mut maps), "it is whole");
     assert_eq!((translator.unverified.fragments, translator.cache.map.len()), (fragments, 0));
     let fragment_index = translator.fragment(own_code(), &mut maps).unwrap();
     assert!(
@@ -89,7 +98,7 @@ fn what_was_written_is_restored_and_verified() {
 fn a_module_that_changed_is_given_up() {
     let (bytes, fragments) = snapshot();
     let (mut translator, mut maps) = (translator_of_counts(), maps());
-    Snapshot::decode(&bytes, &translator.cache).unwrap().restore(&mut translator, &mut maps);
+    assert!(restore(&bytes, &mut translator, &mut maps));
     // No page has the noted hash, as if every page had changed.
     translator.unverified.pages.iter_mut().flatten().for_each(|page| page.1 ^= 1);
     let fragment_index = translator.fragment(own_code(), &mut maps).unwrap();
@@ -104,7 +113,7 @@ fn a_module_that_changed_is_given_up() {
 fn restored_after(change: impl Fn(&mut Maps)) -> (Translator, Maps, usize) {
     let (bytes, fragments) = snapshot();
     let (mut translator, mut maps) = (translator_of_counts(), maps());
-    Snapshot::decode(&bytes, &translator.cache).unwrap().restore(&mut translator, &mut maps);
+    assert!(restore(&bytes, &mut translator, &mut maps));
     change(&mut maps);
     let fragment_index = translator.fragment(own_code(), &mut maps).unwrap();
     assert!(fragment_index >= fragments, "an old translation was taken");
@@ -277,9 +286,10 @@ fn forged_bytes_are_refused_or_hold_together() {
             forged.truncate(random(&mut state) % forged.len());
         }
         let (mut translator, mut maps) = (translator_of_counts(), maps());
-        let Some(snapshot) = Snapshot::decode(&forged, &translator.cache) else { continue };
+        if !restore(&forged, &mut translator, &mut maps) {
+            continue;
+        }
         taken += 1;
-        snapshot.restore(&mut translator, &mut maps);
         translator.fragment(own_code(), &mut maps);
         for fragment_index in 0..fragments.min(translator.cache.fragments.len()) {
             // Walks every chain that the file describes: none may be endless or lead outside its

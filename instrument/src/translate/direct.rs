@@ -32,7 +32,7 @@ impl Translator {
             let block = &self.blocks[number as usize];
             let last = block.count.checked_sub(1).filter(|_| block.module == module);
             let Some(last) = last else { continue };
-            let last = &self.instructions[(block.first + last) as usize];
+            let Some(last) = self.instructions.get((block.first + last) as usize) else { continue };
             let flow = Code::try_from(usize::from(last.code)).map(Code::flow_control);
             if !matches!(flow, Ok(FlowControl::Call | FlowControl::UnconditionalBranch)) {
                 continue;

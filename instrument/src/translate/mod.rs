@@ -34,6 +34,7 @@ use crate::call::{CallRecords, DirectTarget};
 use crate::code::counter::Weights;
 use crate::code::decode::{CodeReader, Decoded};
 use crate::code::fragment::Fragment;
+use crate::code::kept_table::KeptTable;
 use crate::code::superblock::{BasicBlock, Steps, Superblock};
 use crate::emit::emitter::{EmitSetting, Emitter};
 use crate::emit::routine;
@@ -66,7 +67,7 @@ pub(crate) struct Translator {
     pub(crate) shapes: ReferenceShapes,
     pub(crate) factory: InstructionInfoFactory,
     pub(crate) blocks: Vec<Block>,
-    pub(crate) instructions: Vec<Instruction>,
+    pub(crate) instructions: KeptTable<Instruction>,
     pub(crate) sites: Vec<Site>,
     pub(crate) hotness: HotnessProfile,
     pub(crate) counters: u32,
@@ -123,7 +124,7 @@ impl Translator {
             shapes: ReferenceShapes::default(),
             factory: InstructionInfoFactory::new(),
             blocks: Vec::new(),
-            instructions: Vec::new(),
+            instructions: KeptTable::default(),
             sites: Vec::new(),
             counters: 0,
             refusal: None,
@@ -204,9 +205,17 @@ impl Translator {
     }
 
     /// The instructions of the fragments from `fragment_index` on.
-    pub(crate) fn instructions_since(&self, fragment_index: usize) -> &[Instruction] {
-        let Some(fragment) = self.cache.fragments.get(fragment_index) else { return &[] };
-        &self.instructions[self.blocks[fragment.first_block as usize].first as usize..]
+    pub(crate) fn instructions_since(&self, fragment_index: usize) -> impl Iterator<Item = Instruction> + '_ {
+        let first = self.cache.fragments.get(fragment_index);
+        let first = first.map(|fragment| self.blocks[fragment.first_block as usize].first as usize);
+        let len = self.instructions.len();
+        self.instructions.range(first.unwrap_or(len)..len)
+    }
+
+    /// The instructions of a block.
+    pub(crate) fn instructions_of(&self, block: &Block) -> impl Iterator<Item = Instruction> + '_ {
+        let first = block.first as usize;
+        self.instructions.range(first..first + block.count as usize)
     }
 
     fn translate_ahead(&self) -> TranslateAhead {
@@ -451,7 +460,8 @@ impl Translator {
         let mut sums = [0; 3];
         for index in 0..blocks {
             let block = &self.blocks[(first_block + index) as usize];
-            for instruction in &self.instructions[block.first as usize..][..block.count as usize] {
+            let first = block.first as usize;
+            for instruction in self.instructions.range(first..first + block.count as usize) {
                 let more = [1, instruction.loads, instruction.stores];
                 sums.iter_mut().zip(more).take(summed).for_each(|(sum, more)| *sum += u16::from(more));
             }

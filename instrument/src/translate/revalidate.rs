@@ -2,6 +2,7 @@
 
 use super::unverified::{holds_of_file, UnverifiedModules, Verification};
 use super::Translator;
+use crate::cache::CodeCache;
 use crate::code::fragment::Fragment;
 use crate::target::trust::{Modules, Trust};
 
@@ -55,8 +56,10 @@ impl Translator {
             let Fragment { first_block, blocks, .. } = self.cache.fragments[fragment_index as usize];
             for block in first_block..first_block + blocks {
                 let block = &self.blocks[block as usize];
-                let instructions = &self.instructions[block.first as usize..][..block.count as usize];
-                self.watch.notes_restored(instructions, block.ip, &mut self.reader);
+                let (first, count) = (block.first as usize, block.count as usize);
+                let last: Vec<_> =
+                    self.instructions.range(first + count.saturating_sub(2)..first + count).collect();
+                self.watch.notes_restored(&last, block.ip, &mut self.reader);
             }
         }
     }
@@ -64,25 +67,37 @@ impl Translator {
     /// Enters fragments into the map, links the exits that wait for them, and enters those that
     /// were in the lookup table into this run's table.
     fn enter(&mut self, live: &[u32]) {
-        self.cache.map.reserve(live.len());
+        let CodeCache { map, fragments, pending, .. } = &mut self.cache;
+        map.reserve(live.len());
+        // Each table in a loop of its own: the processor then looks up several addresses at once,
+        // where a loop over all tables would wait for each.
         for &fragment_index in live {
-            // A fragment with an entry was an indirect target in the run that wrote the file.
-            let fragment = &self.cache.fragments[fragment_index as usize];
-            let (pc, published) = (fragment.pc, fragment.entry.is_some());
             // A translation of this run takes precedence.
-            if *self.cache.map.entry(pc).or_insert(fragment_index) != fragment_index {
-                continue;
-            }
-            // Threads stop at a watched address, so nothing leads there directly.
-            if self.watch.has(pc) {
-                continue;
-            }
-            if self.cache.pending.contains_key(&pc) {
+            map.entry(fragments[fragment_index as usize].pc).or_insert(fragment_index);
+        }
+        let waits = |index: &&u32| pending.contains_key(&fragments[**index as usize].pc);
+        let waiting: Vec<u32> = live.iter().filter(waits).copied().collect();
+        for fragment_index in waiting {
+            if let Some(pc) = self.entered(fragment_index) {
+                debug_assert!(self.cache.pending.contains_key(&pc));
                 self.cache.link_pending(fragment_index as usize);
             }
-            if published {
+        }
+        for &fragment_index in live {
+            // A fragment with an entry was an indirect target in the run that wrote the file.
+            if self.cache.fragments[fragment_index as usize].entry.is_none() {
+                continue;
+            }
+            if let Some(pc) = self.entered(fragment_index) {
                 self.cache.publish(pc, fragment_index as usize);
             }
         }
+    }
+
+    /// The address of a fragment to which threads may be led: the map finds it there, and nobody
+    /// watches the address, where threads must stop.
+    fn entered(&self, fragment_index: u32) -> Option<u64> {
+        let pc = self.cache.fragments[fragment_index as usize].pc;
+        (self.cache.find(pc) == Some(fragment_index as usize) && !self.watch.has(pc)).then_some(pc)
     }
 }

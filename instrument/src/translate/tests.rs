@@ -186,7 +186,7 @@ fn find(
 fn check(translator: &Translator, code: u64, bytes: &[u8], strict: bool) -> usize {
     let mut checked = 0;
     for zone in 0..translator.cache.zones.len() {
-        let entries = &translator.cache.zones[zone].state_map;
+        let entries = translator.cache.zones[zone].state_map.to_vec();
         assert!(entries.windows(2).all(|pair| pair[0].at <= pair[1].at), "entries are in order");
         // Within a block, entries are in the order of instructions.
         let in_order = |pair: &[StateMapEntry]| {
@@ -200,7 +200,8 @@ fn check(translator: &Translator, code: u64, bytes: &[u8], strict: bool) -> usiz
             if u32::from(entry.index) >= block.count || entry.retreat {
                 continue;
             }
-            let instruction = translator.instructions[(block.first + u32::from(entry.index)) as usize];
+            let index = (block.first + u32::from(entry.index)) as usize;
+            let instruction = translator.instructions.get(index).unwrap();
             let ip = block.ip + u64::from(instruction.offset);
             let raw = &bytes[(ip - code) as usize..][..usize::from(instruction.len)];
             let wanted = decode(raw, ip);

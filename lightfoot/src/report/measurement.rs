@@ -200,7 +200,7 @@ impl Report {
         self.totals = tally.totals;
         let mut functions: Vec<Row> =
             tally.functions.iter().map(|(index, counts)| function_row(symbols, *index, counts)).collect();
-        self.demangle(&mut functions, shown);
+        self.name_functions(&mut functions, (tally, symbols), shown);
         self.functions = functions;
         self.libraries =
             tally.libraries.iter().map(|(index, counts)| library_row(symbols, *index, counts)).collect();
@@ -217,9 +217,10 @@ impl Report {
         self.sort_rows();
     }
 
-    /// Demangles the names of the first `shown` rows in sorted order. A large program has tens of
-    /// thousands of functions, whose names take longer to read than their counts.
-    fn demangle(&self, rows: &mut [Row], shown: usize) {
+    /// Names the first `shown` rows of functions in sorted order, as they stand in the tally. A
+    /// large program has tens of thousands of functions, whose names take longer to read than their
+    /// counts. The other rows have no names.
+    fn name_functions(&self, rows: &mut [Row], (tally, symbols): (&Tally, &Symbolizer), shown: usize) {
         let mut weights: Vec<Reverse<(u64, u64)>> =
             rows.iter().map(|row| Reverse(self.weight_of(row))).collect();
         let least = match shown.checked_sub(1).filter(|last| *last < weights.len()) {
@@ -228,8 +229,10 @@ impl Report {
             None => Reverse((0, 0)),
         };
         // Equal rows are sorted by their names, so all that equal the last one need theirs.
-        for row in rows.iter_mut().filter(|row| Reverse(self.weight_of(row)) <= least) {
-            row.name = demangle(&row.name);
+        for (row, (function, _)) in rows.iter_mut().zip(&tally.functions) {
+            if Reverse(self.weight_of(row)) <= least {
+                row.name = demangle(&symbols.functions()[*function].name);
+            }
         }
     }
 

@@ -59,12 +59,11 @@ impl Row {
     }
 }
 
-/// The row of a function, with its name as the symbol table spells it.
+/// The row of a function, without its name, which takes longer to read than all else.
 pub(super) fn function_row(symbols: &Symbolizer, index: usize, counts: &Counts) -> Row {
     let function = &symbols.functions()[index];
     let path = &symbols.libraries()[function.library].path;
     Row {
-        name: function.name.clone(),
         library: Some(plain(path)),
         address: (function.address != 0).then_some(function.address),
         counts: *counts,
