@@ -16,8 +16,9 @@
 //! tables (of the file, or of its separate debug file), stubs of the procedure linkage table,
 //! functions in the unwind tables (named by DWARF, else `prog+0x1234`), and the gaps between all of
 //! these. Unwind tables make stripped programs readable, because they say where each function
-//! starts. Each file is read once. A look-up is a binary search; unwind tables and DWARF are read
-//! only when an address needs them. Source lines come from DWARF only: [`Symbolizer::frames`] looks
+//! starts. Each file is opened once. A look-up is a binary search; unwind tables and DWARF are read
+//! only when an address needs them, and the text of a name only when somebody asks for it
+//! ([`FunctionName`]). Source lines come from DWARF only: [`Symbolizer::frames`] looks
 //! a block of instructions up, most of which have the line of their predecessor;
 //! [`Symbolizer::frame`] is its slow twin for single addresses.
 //!

@@ -15,6 +15,10 @@ use crate::target::memory::HUGE_BYTES;
 /// parts of the first thread's context.
 const HUGE_TARGETS: usize = 4096;
 
+/// A table that is to have more targets than this has its second size from the beginning: a quarter
+/// of the slots of the first size.
+const GROWN_TARGETS: usize = 1 << 16;
+
 /// A tag that no target has: the address whose tag it is belongs to the kernel.
 const NO_TAG: u64 = 1;
 
@@ -81,6 +85,14 @@ impl CodeCache {
             }
         }
         false
+    }
+
+    /// Prepares an empty table for this number of targets. Where they are many, the table would grow
+    /// while they are entered, and have most of them twice.
+    pub(crate) fn expect(&mut self, targets: usize) {
+        if targets > GROWN_TARGETS {
+            self.grow_table();
+        }
     }
 
     /// Whether the table has this target, as lookups of its present size find it.

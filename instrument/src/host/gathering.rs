@@ -124,6 +124,12 @@ impl Watcher {
                 judge.asked = 0;
                 continue;
             }
+            // Many stops keep gathered threads where they are, however many are busy. The look at
+            // all of them costs more than some stops.
+            if judge.place == Place::Gathered && stops >= STOPS_MANY {
+                judge.asked = 0;
+                continue;
+            }
             let tasks = self.tasks();
             // Very many threads stay where they are once they are spread.
             if judge.place == Place::Spread && tasks.len() > TASKS_MAX {
@@ -132,7 +138,8 @@ impl Watcher {
             }
             // All processes with threads may have ended; another one may follow.
             let busy = match tasks.len() {
-                0..=TASKS_MAX => tasks.iter().filter(|(pid, tid)| is_busy(*pid, *tid)).count(),
+                // The second busy thread decides.
+                0..=TASKS_MAX => tasks.iter().filter(|(pid, tid)| is_busy(*pid, *tid)).take(2).count(),
                 many => many,
             };
             if let Some(place) = judge.look(busy, stops) {

@@ -445,6 +445,7 @@ impl<'a> Snapshot<'a> {
         translator.counters = self.counters;
         translator.renumber(&self.lines);
         let cache = &mut translator.cache;
+        cache.expect(self.fragments.iter().filter(|fragment| fragment.entry.is_some()).count());
         (cache.fragments, cache.exits, cache.incoming) = (self.fragments, self.exits, self.incoming);
         cache.pending.extend(self.pending);
         // Then the code, zone by zone.

@@ -558,6 +558,7 @@ fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
         rows: None,
         objects: None,
         sort: None,
+        unnamed: 0,
         order: Order::Own,
         detail: None,
         processes: None,

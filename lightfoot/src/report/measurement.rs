@@ -102,6 +102,10 @@ pub struct Report {
     /// The counts by which rows are sorted.
     #[serde(skip)]
     pub order: Order,
+    /// The number of functions at the end of their table that no output shows: they have neither
+    /// names nor order.
+    #[serde(skip)]
+    pub unnamed: usize,
     /// Data for annotated outputs.
     #[serde(skip)]
     pub detail: Option<Detail>,
@@ -200,7 +204,8 @@ impl Report {
         self.totals = tally.totals;
         let mut functions: Vec<Row> =
             tally.functions.iter().map(|(index, counts)| function_row(symbols, *index, counts)).collect();
-        self.name_functions(&mut functions, (tally, symbols), shown);
+        let named = self.name_functions(&mut functions, (tally, symbols), shown);
+        self.unnamed = functions.len() - named;
         self.functions = functions;
         self.libraries =
             tally.libraries.iter().map(|(index, counts)| library_row(symbols, *index, counts)).collect();
@@ -219,21 +224,30 @@ impl Report {
 
     /// Names the first `shown` rows of functions in sorted order, as they stand in the tally. A
     /// large program has tens of thousands of functions, whose names take longer to read than their
-    /// counts. The other rows have no names.
-    fn name_functions(&self, rows: &mut [Row], (tally, symbols): (&Tally, &Symbolizer), shown: usize) {
+    /// counts. Returns how many rows have names: these come first, the others have no order.
+    fn name_functions(
+        &self,
+        rows: &mut [Row],
+        (tally, symbols): (&Tally, &Symbolizer),
+        shown: usize,
+    ) -> usize {
         let mut weights: Vec<Reverse<(u64, u64)>> =
             rows.iter().map(|row| Reverse(self.weight_of(row))).collect();
         let least = match shown.checked_sub(1).filter(|last| *last < weights.len()) {
             Some(last) => *weights.select_nth_unstable(last).1,
-            None if shown == 0 => return,
+            None if shown == 0 => return 0,
             None => Reverse((0, 0)),
         };
         // Equal rows are sorted by their names, so all that equal the last one need theirs.
-        for (row, (function, _)) in rows.iter_mut().zip(&tally.functions) {
-            if Reverse(self.weight_of(row)) <= least {
-                row.name = demangle(&symbols.functions()[*function].name);
+        let mut named = 0;
+        for (index, (function, _)) in tally.functions.iter().enumerate() {
+            if Reverse(self.weight_of(&rows[index])) <= least {
+                rows[index].name = demangle(&symbols.functions()[*function].name);
+                rows.swap(named, index);
+                named += 1;
             }
         }
+        named
     }
 
     /// The report with the first `rows` of each table.
@@ -261,7 +275,10 @@ impl Report {
     fn sort_rows(&mut self) {
         let mut tables = [&mut self.functions, &mut self.libraries, &mut self.opcodes].map(std::mem::take);
         let mut rows = self.rows.take();
-        for rows in tables.iter_mut().chain(&mut rows) {
+        let [functions, libraries, opcodes] = &mut tables;
+        let named = functions.len().saturating_sub(self.unnamed);
+        let shown = [&mut functions[..named], &mut libraries[..], &mut opcodes[..]].into_iter();
+        for rows in shown.chain(rows.as_deref_mut()) {
             rows.sort_rows(|a, b| {
                 let order = self.weight_of(b).cmp(&self.weight_of(a));
                 order.then_with(|| a.identity().cmp(&b.identity()))

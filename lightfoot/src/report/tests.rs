@@ -46,6 +46,7 @@ pub(crate) fn count_report() -> Report {
         traffic: None,
         conditional_branches: None,
         curve: None,
+        unnamed: 0,
         objects: None,
         null_reasons: BTreeMap::from([("slowdown".into(), "not measured".into())]),
         warnings: vec!["a sentence".into()],

@@ -11,7 +11,7 @@ use crate::cli::Rep;
 use crate::run::complex::{complex_of, LoadsAndStores, Repeats};
 use call_graph::Events;
 use instrument::mark::PartCounts;
-use instrument::{Instruction, Numbering, Profile};
+use instrument::{Numbering, Profile};
 use simulate::{BlockMisses, SiteMisses};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -225,11 +225,15 @@ impl Part {
         for (number, executions) in whole {
             let block = &profile.blocks[number as usize];
             let instructions = &profile.instructions[block.first as usize..][..block.count as usize];
-            let sum = |of: fn(&Instruction) -> u8| instructions.iter().map(|i| u64::from(of(i))).sum::<u64>();
+            let (mut loads, mut stores) = (0, 0);
+            for instruction in instructions {
+                loads += u64::from(instruction.loads);
+                stores += u64::from(instruction.stores);
+            }
             total.blocks += executions;
             total.instructions += executions * u64::from(block.count);
-            total.loads += executions * sum(|instruction| instruction.loads);
-            total.stores += executions * sum(|instruction| instruction.stores);
+            total.loads += executions * loads;
+            total.stores += executions * stores;
         }
         self.for_each(&left, profile, misses, rep, |_, counts| total.add(counts));
         total
