@@ -15,6 +15,7 @@
 //! processes. `store` keeps translations on disk. A run returns a [`profile`]; a [`tool`] can ask
 //! for more.
 
+mod address_map;
 mod cache;
 pub mod call;
 mod code;

@@ -49,7 +49,7 @@ mod place;
 mod routines;
 mod table;
 
-use crate::code::address_map::AddressMap;
+use crate::address_map::AddressMap;
 use crate::code::assembler::Assembler;
 use crate::code::counter::Weights;
 use crate::code::fragment::{CodeExit, Fragment, Incoming};

@@ -87,8 +87,8 @@ impl CodeCache {
         false
     }
 
-    /// Prepares an empty table for this number of targets. Where they are many, the table would grow
-    /// while they are entered, and have most of them twice.
+    /// Prepares an empty table for this number of targets. Where they are many, the table would
+    /// grow while they are entered, and have most of them twice.
     pub(crate) fn expect(&mut self, targets: usize) {
         if targets > GROWN_TARGETS {
             self.grow_table();

@@ -3,7 +3,6 @@
 //!
 //! `plan` and `emit` decide what is emitted, and `cache` decides where it lies.
 
-pub(crate) mod address_map;
 pub(crate) mod assembler;
 pub(crate) mod buffer;
 pub(crate) mod counter;

@@ -14,7 +14,7 @@
 
 use super::counted::{leading, BlockCount, ImageCounts};
 use super::Image;
-use crate::code::address_map::{AddressHasher, AddressMap};
+use crate::address_map::{AddressHasher, AddressMap};
 use crate::code::fragment::Fragment;
 use crate::evidence::Forgery;
 use crate::translate::Translator;

@@ -6,7 +6,7 @@
 //! the last line of their set; with an inline instruction cache, numbers of lines of a first-level
 //! cache that generated code simulates. **Leaves out** the code (`emit::instruction_side`).
 
-use crate::code::address_map::AddressMap;
+use crate::address_map::AddressMap;
 use crate::target::layout::context;
 use event::{Code, FetchFilter, Filter, RecordKind, SetFilter, Stream};
 

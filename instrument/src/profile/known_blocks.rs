@@ -6,7 +6,7 @@
 //! file: the same library lies elsewhere in another program.
 
 use super::{Block, Instruction, Module, Profile, Site};
-use crate::code::address_map::PlaceMap;
+use crate::address_map::PlaceMap;
 use std::collections::HashMap;
 use std::path::PathBuf;
 

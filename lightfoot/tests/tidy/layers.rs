@@ -100,7 +100,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "mark",
             "profile",
             "evidence virtual_machine",
-            "call error lib",
+            "address_map call error lib",
         ],
     ),
     (
@@ -191,7 +191,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "debug_sections generated image listing",
             "debug_file dwarf generated/jit_dump generated/perf_map kept_lines",
             "frame generated/ranges plt source sparse spelling",
-            "demangle elf lib numbers table vdso",
+            "demangle elf lib numbers strings table vdso",
         ],
     ),
     (
