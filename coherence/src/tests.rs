@@ -4,7 +4,7 @@ use crate::ask::{ATOMIC, LOCK};
 use crate::caches::{Access, CoherentCaches, PrivateLevels};
 use crate::counts::Results;
 use crate::naive::{Counted, Naive};
-use crate::rounds::{Rounds, Simulates};
+use crate::rounds::{Rounds, Simulates, Turn};
 use crate::tool::Simulation;
 use event::{Complex, Direction, Record, RecordKind, Shape};
 use instrument::TurnStart;
@@ -89,6 +89,14 @@ impl Simulates for Singly {
             (at, made) = (at + 1, made + usize::from(plain));
         }
         at
+    }
+
+    fn core_for_steps(&mut self, _thread: u32) -> Option<usize> {
+        None
+    }
+
+    fn steps(&mut self, _turns: &mut [Turn], from: usize) -> (usize, usize) {
+        (from, 0)
     }
 }
 

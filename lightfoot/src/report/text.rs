@@ -312,6 +312,7 @@ fn by_label(by: By) -> &'static str {
         By::Object => "object",
         By::Type => "type",
         By::Field => "field",
+        By::Call => "call",
     }
 }
 
@@ -319,6 +320,10 @@ fn by_label(by: By) -> &'static str {
 fn name(row: &Row, by: &[By], room: usize) -> String {
     match by {
         [By::Function] => function(row, room),
+        [By::Call] => {
+            let calls = format!(" ({} calls)", brief(row.calls.unwrap_or(0)));
+            middle_cut(&printable(&row.name), room.saturating_sub(calls.len())) + &calls
+        }
         [By::Library | By::Opcode | By::Thread | By::Object | By::Type | By::Field] => {
             middle_cut(&printable(&row.name), room)
         }
