@@ -233,9 +233,6 @@ struct Way {
     time: u64,
 }
 
-/// Ways in a line of the host's caches.
-const WAYS_OF_A_LINE: usize = 64 / size_of::<Way>();
-
 const EMPTY_WAY: Way = Way { high: high(EMPTY_LINE), copy: NONE, time: 0 };
 
 /// The bits of a line beyond those of its tag.
@@ -277,14 +274,6 @@ impl SecondLevel {
     #[inline(never)]
     fn position(&self, line: u64) -> Option<usize> {
         self.tags.find(self.row(line), line, |way| self.ways[way].high == high(line))
-    }
-
-    /// Reads the ways that a search and an insertion of a line will read, one of each line of the
-    /// host, while the search waits for the tags.
-    #[inline(always)]
-    pub(crate) fn warm(&self, line: u64) {
-        let ways = self.ways[self.row(line)].iter().step_by(WAYS_OF_A_LINE);
-        std::hint::black_box(ways.fold(0, |sum, way| sum ^ way.copy));
     }
 
     /// Uses a line: the core's copy of it, if the level holds the line.

@@ -160,7 +160,7 @@ impl CallStack {
     }
 
     /// The frame around an address of the thread's stack; `None` if it lies far from the stack.
-    #[inline]
+    #[inline(always)]
     pub fn place(&self, address: u64) -> Option<StackPlace> {
         self.thread.place(address)
     }

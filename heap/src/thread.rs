@@ -138,7 +138,6 @@ impl Thread {
     }
 
     /// The frame around an address; `None` if it lies far from the stack.
-    #[inline]
     pub(crate) fn place(&self, address: u64) -> Option<StackPlace> {
         let (least, greatest) = self.bounds?;
         let around = least.saturating_sub(BELOW_BYTES)..greatest.saturating_add(ABOVE_BYTES);
@@ -165,7 +164,7 @@ impl Thread {
 
     /// How many open calls were made with the stack pointer above an address. Most addresses are
     /// those of the innermost frames, which are asked first.
-    #[inline]
+    #[inline(always)]
     fn outer(&self, address: u64) -> usize {
         let inner = self.frames.iter().rev().take(2).take_while(|frame| frame.stack <= address).count();
         let rest = &self.frames[..self.frames.len() - inner];

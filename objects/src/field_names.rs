@@ -2,16 +2,18 @@
 //!
 //! A tool that is about lines of memory asks which fields lie in one. Types are found as those of
 //! missed objects are: a variable has its own type, a block of the heap that of what gets the
-//! result of the call that allocated it. **Leaves out** what debug information does not tell.
+//! result of the call that allocated it. **Leaves out** files whose debug information is in a separate
+//! file, and what none tells.
 
 use crate::locals::DebugFiles;
 use crate::typing::{Typed, Typing};
 use instrument::Module;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use symbol::DebugSections;
 
 /// A field of an object in memory.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldPlace {
     /// Its address.
     pub address: u64,
@@ -29,6 +31,8 @@ const FIELDS_MAX: usize = 256;
 pub struct FieldNames {
     typing: Typing,
     files: DebugFiles,
+    /// Whether files have their debug information in themselves.
+    are_own: Vec<(PathBuf, bool)>,
 }
 
 impl FieldNames {
@@ -41,8 +45,9 @@ impl FieldNames {
         memory: &Range<u64>,
         asked: &Range<u64>,
     ) -> Vec<FieldPlace> {
-        let typed = self.typing.of_variable_at(path, link_address, &mut self.files);
-        self.fields(typed, memory, asked)
+        let is_told = self.tells(path);
+        let typed = is_told.then(|| self.typing.of_variable_at(path, link_address, &mut self.files));
+        self.fields(typed.flatten(), memory, asked)
     }
 
     /// The fields of a block of the heap that was allocated by the call at an address.
@@ -53,8 +58,20 @@ impl FieldNames {
         memory: &Range<u64>,
         asked: &Range<u64>,
     ) -> Vec<FieldPlace> {
-        let typed = self.typing.of_blocks(&[(module.clone(), call)], &mut self.files);
-        self.fields(typed, memory, asked)
+        let is_told = self.tells(&module.path);
+        let typed = is_told.then(|| self.typing.of_blocks(&[(module.clone(), call)], &mut self.files));
+        self.fields(typed.flatten(), memory, asked)
+    }
+
+    /// Whether a file has debug information in itself. Separate files are those of libraries, and
+    /// reading one takes longer than many a program runs.
+    fn tells(&mut self, path: &Path) -> bool {
+        if let Some(known) = self.are_own.iter().find(|known| known.0 == path) {
+            return known.1;
+        }
+        let is_own = DebugSections::lie_in(path);
+        self.are_own.push((path.to_owned(), is_own));
+        is_own
     }
 
     fn fields(&self, typed: Option<Typed>, memory: &Range<u64>, asked: &Range<u64>) -> Vec<FieldPlace> {

@@ -221,7 +221,6 @@ impl Counting<'_> {
         }
     }
 
-    #[inline]
     fn access(&mut self, site: usize, address: u64, size_bytes: u32, access: Access) {
         let Some((uses, thread)) = &mut self.uses else { return };
         if access == Access::Prefetch {

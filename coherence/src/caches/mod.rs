@@ -299,7 +299,6 @@ impl CoherentCaches {
     #[inline(never)]
     fn miss(&mut self, touch: &Touch) -> (u32, bool) {
         let Touch { core, line, site, .. } = *touch;
-        self.cores[core].second.iter().for_each(|second| second.warm(line));
         // A line that the second level has needs no look-up among all lines.
         let near = self.cores[core].second.as_mut().and_then(|second| second.find(line));
         let (copy, is_new) = near.map_or_else(|| self.copy_of(core, line), |copy| (copy, false));

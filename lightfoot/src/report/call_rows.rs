@@ -8,27 +8,35 @@
 use super::row::{plain, Row};
 use crate::run::calls::Calls;
 use crate::run::tally::Counts;
-use std::collections::BTreeMap;
-use symbol::{demangle, Symbolizer};
+use symbol::{demangle, ByNumber, Symbolizer};
 
 /// A row for each pair of functions of which the first one calls the second one.
 pub fn rows(calls: &Calls, symbols: &Symbolizer) -> Vec<Row> {
     let function = |node: u32| calls.contexts[node as usize].function;
     let inclusive = calls.inclusive();
-    let mut pairs: BTreeMap<(u32, u32), (u64, Counts)> = BTreeMap::new();
+    let mut pairs: Vec<(u32, u32, u64, Counts)> = Vec::new();
+    let mut numbers: ByNumber<u64, u32> = ByNumber::default();
+    let mut add = |caller: u32, callee: u32, times: u64, counts: Option<&Counts>| {
+        let number =
+            *numbers.entry(u64::from(caller) << 32 | u64::from(callee)).or_insert(pairs.len() as u32);
+        if number as usize == pairs.len() {
+            pairs.push((caller, callee, 0, Counts::default()));
+        }
+        let pair = &mut pairs[number as usize];
+        pair.2 += times;
+        counts.into_iter().for_each(|counts| pair.3.add(counts));
+    };
     // Functions at the root have no caller.
     let called = calls.contexts.iter().zip(&inclusive).skip(1).filter(|(context, _)| context.parent > 0);
-    for (context, counts) in called {
-        let pair = pairs.entry((function(context.parent), context.function)).or_default();
-        pair.0 += context.calls;
-        pair.1.add(counts);
-    }
+    called.for_each(|(context, counts)| {
+        add(function(context.parent), context.function, context.calls, Some(counts));
+    });
     for (back, times) in calls.backs.iter().filter(|(back, _)| back.from > 0) {
-        pairs.entry((function(back.from), function(back.to))).or_default().0 += times;
+        add(function(back.from), function(back.to), *times, None);
     }
     let known = |function: u32| &symbols.functions()[function as usize];
     let name = |function: u32| demangle(&known(function).name);
-    let row = |((caller, callee), (times, counts)): ((u32, u32), (u64, Counts))| Row {
+    let row = |(caller, callee, times, counts): (u32, u32, u64, Counts)| Row {
         name: format!("{} → {}", name(caller), name(callee)),
         library: Some(plain(&symbols.libraries()[known(callee).library].path)),
         calls: Some(times),

@@ -86,7 +86,7 @@ pub struct LineRow {
 }
 
 /// An object, and where it lies.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lying {
     /// What it is.
     pub name: String,

@@ -4,7 +4,7 @@ use super::{Frame, Lying, PairRow, Place};
 use ::objects::FieldNames;
 use coherence::{HeapBlock, Pair};
 use instrument::{Module, Profile};
-use present::order::{set_of, SortRows};
+use present::order::SortRows;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use symbol::{demangle, Kind, Listing, Symbolizer};
@@ -84,8 +84,10 @@ impl<'a> Namer<'a> {
     /// What lies at some addresses, given the blocks of the heap there.
     pub(super) fn objects(&mut self, range: Range<u64>, blocks: &[HeapBlock]) -> Vec<Lying> {
         if !blocks.is_empty() {
-            let named = set_of(blocks.iter().map(|block| self.block(block, &range)));
-            return named.into_iter().collect();
+            let mut named: Vec<Lying> = blocks.iter().map(|block| self.block(block, &range)).collect();
+            named.sort_rows_by_key(|lying| (lying.name.clone(), lying.address));
+            named.dedup_by_key(|lying| lying.address);
+            return named;
         }
         let variables = self.variables(&range);
         match (variables.is_empty(), STACK.contains(&range.start)) {
