@@ -321,7 +321,8 @@ fn name(row: &Row, by: &[By], room: usize) -> String {
     match by {
         [By::Function] => function(row, room),
         [By::Call] => {
-            let calls = format!(" ({} calls)", brief(row.calls.unwrap_or(0)));
+            let calls = row.calls.unwrap_or(0);
+            let calls = format!(" ({} call{})", brief(calls), if calls == 1 { "" } else { "s" });
             middle_cut(&printable(&row.name), room.saturating_sub(calls.len())) + &calls
         }
         [By::Library | By::Opcode | By::Thread | By::Object | By::Type | By::Field] => {
