@@ -24,23 +24,9 @@
 //! before the block that writes it is simulated.
 
 use crate::ask::{of_tag, LOCK};
+use crate::turn::{Turn, STEP};
 use event::{Record, RecordKind};
 use instrument::TurnStart;
-
-/// A turn whose records are kept.
-pub(crate) struct Turn {
-    thread: u32,
-    /// The core of the thread; none such if its hits have to be made one by one.
-    pub(crate) core: usize,
-    pub(crate) records: Vec<Record>,
-    /// The first record that was not simulated.
-    pub(crate) at: usize,
-    /// Addresses that it compares or exchanges, and how often it has not yet.
-    locks: Vec<(u64, u32)>,
-}
-
-/// References that a thread makes in a step: about as many as a basic block has.
-pub(crate) const STEP: usize = 2;
 
 /// Simulates records of a thread.
 pub(crate) trait Simulates {
@@ -165,15 +151,6 @@ impl Turn {
             }
         }
         self.records.extend_from_slice(records);
-    }
-
-    fn is_over(&self) -> bool {
-        self.at == self.records.len()
-    }
-
-    /// Whether the turn has yet to compare or exchange at an address.
-    fn has_left(&self, address: u64) -> bool {
-        self.locks.iter().any(|lock| *lock == (address, lock.1) && lock.1 > 0)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A tool that is about lines of memory asks which fields lie in one. Types are found as those of
 //! missed objects are: a variable has its own type, a block of the heap that of what gets the
-//! result of the call that allocated it. **Leaves out** files whose debug information is in a separate
-//! file, and what none tells.
+//! result of the call that allocated it. **Leaves out** files whose debug information is in a
+//! separate file, and what none tells.
 
 use crate::locals::DebugFiles;
 use crate::typing::{Typed, Typing};

@@ -22,6 +22,7 @@ mod locals;
 mod map;
 mod names;
 mod order;
+mod place;
 mod recent;
 mod tally;
 mod tool;

@@ -30,6 +30,7 @@ use crate::debug::entries::{DebugFile, EntryId};
 use crate::debug::function::{
     frame_variables, is_by_pointer, is_in_scope, variable_arrays, FrameBase, FrameVariable, VariableArray,
 };
+use crate::place::STACK_ALIGN;
 use heap::StackPlace;
 use instrument::Module;
 use std::collections::HashMap;
@@ -102,9 +103,6 @@ struct Array {
     number: u32,
     element_bytes: u64,
 }
-
-/// Bytes to which a stack is aligned.
-pub(crate) const STACK_ALIGN: u64 = 16;
 
 impl Array {
     /// The array at an address of a frame, with its beginning and its bytes as far as the element
@@ -269,7 +267,7 @@ impl Locals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::map::{ObjectKey, Place};
+    use crate::place::{ObjectKey, Place};
     use crate::recent::Framed;
     use heap::StackFrame;
     use proptest::prelude::*;

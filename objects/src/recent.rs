@@ -9,8 +9,7 @@
 //!
 //! **Leaves out** memory that no object has, which is looked up each time.
 
-use crate::locals::STACK_ALIGN;
-use crate::map::{ObjectKey, Place};
+use crate::place::{ObjectKey, Place, STACK_ALIGN};
 use heap::{Found, StackFrame, StackPlace};
 
 /// What was found last.

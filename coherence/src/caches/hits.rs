@@ -8,7 +8,7 @@
 
 use super::{Access, CoherentCaches, Core};
 use crate::copies::CoreCopy;
-use crate::rounds::{Turn, STEP};
+use crate::turn::{Turn, STEP};
 use crate::ways::{Held, RECENT};
 use event::{Record, RecordKind, SIZES};
 
