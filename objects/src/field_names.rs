@@ -81,7 +81,7 @@ impl FieldNames {
         let size_bytes = memory.end.saturating_sub(memory.start);
         let within = asked.start.max(memory.start)..asked.end.min(memory.end);
         // What is no multiple of the type is one value with something behind it.
-        let count = if size_bytes % element_bytes == 0 { size_bytes / element_bytes } else { 1 };
+        let count = if size_bytes.is_multiple_of(element_bytes) { size_bytes / element_bytes } else { 1 };
         let mut found = Vec::new();
         let first = within.start.saturating_sub(memory.start) / element_bytes;
         for element in (first..count).take(FIELDS_MAX) {
