@@ -40,6 +40,7 @@ mod rounds;
 #[cfg(test)]
 mod tests;
 mod tool;
+mod turn;
 mod ways;
 
 pub use caches::{Access, CoherentCaches, PrivateLevels};

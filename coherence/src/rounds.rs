@@ -24,21 +24,9 @@
 //! before the block that writes it is simulated.
 
 use crate::ask::{of_tag, LOCK};
+use crate::turn::{Turn, STEP};
 use event::{Record, RecordKind};
 use instrument::TurnStart;
-
-/// A turn whose records are kept.
-struct Turn {
-    thread: u32,
-    records: Vec<Record>,
-    /// The first record that was not simulated.
-    at: usize,
-    /// Addresses that it compares or exchanges, and how often it has not yet.
-    locks: Vec<(u64, u32)>,
-}
-
-/// References that a thread makes in a step: about as many as a basic block has.
-pub(crate) const STEP: usize = 2;
 
 /// Simulates records of a thread.
 pub(crate) trait Simulates {
@@ -60,6 +48,15 @@ pub(crate) trait Simulates {
         most: usize,
         may_lock: &mut impl FnMut(u64) -> bool,
     ) -> usize;
+
+    /// The core whose hits of the thread may be made in steps beside those of others, if there is
+    /// one.
+    fn core_for_steps(&mut self, thread: u32) -> Option<usize>;
+
+    /// Makes steps of turns, in turn from one of them on, as long as these are plain hits and no
+    /// turn makes its last record. Returns the turn that does not go on so, and how many references
+    /// of its step it has made.
+    fn steps(&mut self, turns: &mut [Turn], from: usize) -> (usize, usize);
 }
 
 /// The round that is being collected.
@@ -79,7 +76,7 @@ impl Rounds {
             caches.joins(thread);
         }
         let records = self.spare.pop().unwrap_or_default();
-        self.turns.push(Turn { thread, records, at: 0, locks: Vec::new() });
+        self.turns.push(Turn { thread, core: usize::MAX, records, at: 0, locks: Vec::new() });
     }
 
     /// Takes records of a thread: of the last turn, or of a thread without turns.
@@ -110,25 +107,29 @@ impl Rounds {
     /// Lets each turn make a step, until all are through. The first turn never waits, so each
     /// pass makes progress.
     fn in_steps(&mut self, caches: &mut impl Simulates) {
-        let mut first = 0;
+        for turn in &mut self.turns {
+            turn.core = caches.core_for_steps(turn.thread).unwrap_or(usize::MAX);
+        }
+        let (mut first, mut next) = (0, 0);
         while first < self.turns.len() {
-            for turn in first..self.turns.len() {
-                self.step(turn, caches);
-            }
+            let (stopped, made) = caches.steps(&mut self.turns[first..], next - first);
+            let turn = first + stopped;
+            self.step(turn, STEP - made, caches);
             while self.turns.get(first).is_some_and(Turn::is_over) {
                 first += 1;
             }
+            next = if turn + 1 < self.turns.len() { first.max(turn + 1) } else { first };
         }
     }
 
-    /// Lets one turn make a step, or the part of it before a lock that it has to wait for.
-    fn step(&mut self, turn: usize, caches: &mut impl Simulates) {
+    /// Lets one turn make so many references, or those before a lock that it has to wait for.
+    fn step(&mut self, turn: usize, most: usize, caches: &mut impl Simulates) {
         let (before, rest) = self.turns.split_at_mut(turn);
-        let Turn { thread, records, at, locks } = &mut rest[0];
+        let Turn { thread, records, at, locks, .. } = &mut rest[0];
         if *at == records.len() {
             return;
         }
-        *at = caches.simulate(*thread, records, *at, STEP, &mut |address| {
+        *at = caches.simulate(*thread, records, *at, most, &mut |address| {
             let may = !before.iter().any(|other| other.has_left(address));
             if may {
                 locks.iter_mut().filter(|lock| lock.0 == address).for_each(|lock| lock.1 -= 1);
@@ -150,15 +151,6 @@ impl Turn {
             }
         }
         self.records.extend_from_slice(records);
-    }
-
-    fn is_over(&self) -> bool {
-        self.at == self.records.len()
-    }
-
-    /// Whether the turn has yet to compare or exchange at an address.
-    fn has_left(&self, address: u64) -> bool {
-        self.locks.iter().any(|lock| *lock == (address, lock.1) && lock.1 > 0)
     }
 }
 
@@ -202,6 +194,14 @@ mod tests {
                 }
             }
             records.len()
+        }
+
+        fn core_for_steps(&mut self, _thread: u32) -> Option<usize> {
+            None
+        }
+
+        fn steps(&mut self, _turns: &mut [Turn], from: usize) -> (usize, usize) {
+            (from, 0)
         }
     }
 

@@ -6,6 +6,7 @@ use crate::counts::Results;
 use crate::naive::{Counted, Naive};
 use crate::rounds::{Rounds, Simulates};
 use crate::tool::Simulation;
+use crate::turn::Turn;
 use event::{Complex, Direction, Record, RecordKind, Shape};
 use instrument::TurnStart;
 use proptest::prelude::*;
@@ -89,6 +90,14 @@ impl Simulates for Singly {
             (at, made) = (at + 1, made + usize::from(plain));
         }
         at
+    }
+
+    fn core_for_steps(&mut self, _thread: u32) -> Option<usize> {
+        None
+    }
+
+    fn steps(&mut self, _turns: &mut [Turn], from: usize) -> (usize, usize) {
+        (from, 0)
     }
 }
 

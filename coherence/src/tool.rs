@@ -7,6 +7,7 @@ use crate::counts::Results;
 use crate::objects::{Allocating, HeapBlock, Objects};
 use crate::placement::Placement;
 use crate::rounds::{Rounds, Simulates};
+use crate::turn::Turn;
 use event::{Complex, Groups, Record, RecordKind, StateLayout, Step, Stream};
 use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
 use instrument::{ComplexCounts, TurnStart};
@@ -305,5 +306,14 @@ impl Simulates for Simulation {
             self.threads[thread].allocating.reads_on(records);
         }
         at
+    }
+
+    fn core_for_steps(&mut self, thread: u32) -> Option<usize> {
+        let core = self.core_of(thread);
+        (!self.threads[thread as usize].is_atomic).then_some(core)
+    }
+
+    fn steps(&mut self, turns: &mut [Turn], from: usize) -> (usize, usize) {
+        self.caches.hits_in_steps(turns, from)
     }
 }

@@ -16,10 +16,20 @@ pub struct SetFilter {
     pub line_bytes: u32,
 }
 
+impl SetFilter {
+    /// One that drops nothing: every reference is recorded.
+    pub const NOTHING: SetFilter = SetFilter { sets: 1, line_bytes: 0 };
+
+    /// Whether it drops nothing.
+    pub fn drops_nothing(&self) -> bool {
+        self.line_bytes == 0
+    }
+}
+
 /// What may stay unrecorded because it provably changes nothing in the simulated hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Data lines.
+    /// Data lines; [`SetFilter::NOTHING`] where every reference of data is wanted.
     pub data: SetFilter,
     /// Instruction lines.
     pub instruction: SetFilter,

@@ -9,7 +9,7 @@ use crate::ask::{Asker, Known, SharedKnown};
 use crate::heap::Heap;
 pub use crate::live::WARMED;
 use crate::snapshots::Snapshots;
-use crate::thread::{StackFrame, Thread};
+use crate::thread::{StackPlace, Thread};
 use crate::{Call, Follows, HeapProfile};
 use event::{Groups, Record};
 use instrument::tool::Instrumenter;
@@ -42,18 +42,6 @@ pub struct Found {
     pub address: u64,
     /// Its bytes.
     pub size_bytes: u64,
-}
-
-/// The frame around an address of a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FramePlace {
-    /// The address of the call that the frame's function makes; `None` of the function that runs.
-    pub call: Option<u64>,
-    /// The stack pointer before that call.
-    pub stack: Option<u64>,
-    /// The canonical frame address, which is the stack pointer before the call of the function;
-    /// `None` of the first function of a thread.
-    pub canonical: Option<u64>,
 }
 
 impl Blocks {
@@ -118,12 +106,10 @@ impl Blocks {
         std::hint::black_box(self.heap.live.warm(addresses));
     }
 
-    /// The frame around an address of a thread's stack, of which [`CallStack::frame`] knows.
-    pub fn frame_place(&self, calls: &CallStack, address: u64) -> FramePlace {
-        let around = calls.thread.around(address);
+    /// The address of the call with a number, of which [`CallStack::place`] knows.
+    pub fn call_address(&self, call: u32) -> Option<u64> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let call = around.call.and_then(|call| known.calls.get(call as usize));
-        FramePlace { call: call.map(|call| call.address), stack: around.stack, canonical: around.canonical }
+        known.calls.get(call as usize).map(|call| call.address)
     }
 
     /// The module in which code lies at an address, if code has run in it; of modules that lay
@@ -173,8 +159,9 @@ impl CallStack {
         self.thread.inside.is_some()
     }
 
-    /// Whose part of the thread's stack an address is; `None` if it lies far from the stack.
-    pub fn frame(&self, address: u64) -> Option<StackFrame> {
-        self.thread.frame(address)
+    /// The frame around an address of the thread's stack; `None` if it lies far from the stack.
+    #[inline(always)]
+    pub fn place(&self, address: u64) -> Option<StackPlace> {
+        self.thread.place(address)
     }
 }

@@ -43,10 +43,10 @@ mod word;
 pub use allocator::{Entries, Follows, Function};
 pub use amount::Amount;
 pub use events::AdHocEvents;
-pub use follow::{Blocks, CallStack, Found, FramePlace, WARMED};
+pub use follow::{Blocks, CallStack, Found, WARMED};
 pub use sites::Site;
 pub use snapshots::{Snapshot, SnapshotKind, SnapshotPlan};
-pub use thread::StackFrame;
+pub use thread::{StackFrame, StackPlace};
 
 use ask::{Asker, SharedKnown};
 use event::Stream;

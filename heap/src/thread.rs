@@ -56,13 +56,15 @@ pub enum StackFrame {
 
 /// The frame around an address of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Around {
+pub struct StackPlace {
+    /// Whose part of the stack it is.
+    pub frame: StackFrame,
     /// The number of the call that the frame's function makes; `None` of the one that runs.
-    pub(crate) call: Option<u32>,
+    pub call: Option<u32>,
     /// The stack pointer before that call.
-    pub(crate) stack: Option<u64>,
+    pub stack: Option<u64>,
     /// The stack pointer before the call of the function.
-    pub(crate) canonical: Option<u64>,
+    pub canonical: Option<u64>,
 }
 
 /// A thread.
@@ -135,8 +137,8 @@ impl Thread {
         !self.frames.is_empty() && self.frames.iter().all(|frame| frame.caller == Caller::Allocator)
     }
 
-    /// Whose part of the stack an address is; `None` if it lies far from the stack.
-    pub(crate) fn frame(&self, address: u64) -> Option<StackFrame> {
+    /// The frame around an address; `None` if it lies far from the stack.
+    pub(crate) fn place(&self, address: u64) -> Option<StackPlace> {
         let (least, greatest) = self.bounds?;
         let around = least.saturating_sub(BELOW_BYTES)..greatest.saturating_add(ABOVE_BYTES);
         if !around.contains(&address) {
@@ -144,20 +146,32 @@ impl Thread {
         }
         // A function's frame lies between the stack pointer of its call and that of the call that
         // led to it; calls further in have lower ones.
-        let outer = self.frames.partition_point(|frame| frame.stack > address);
+        let outer = self.outer(address);
+        let made = self.frames.get(outer);
         let is_above = self.frames.first().is_none_or(|first| address > first.stack + FRAME_BYTES_MAX);
-        match self.frames.get(outer) {
-            Some(frame) if outer > 0 || !is_above => Some(StackFrame::Of(frame.call)),
-            _ => Some(StackFrame::Running),
-        }
+        let frame = match made {
+            Some(frame) if outer > 0 || !is_above => StackFrame::Of(frame.call),
+            _ => StackFrame::Running,
+        };
+        let canonical = outer.checked_sub(1).map(|caller| self.frames[caller].stack);
+        Some(StackPlace {
+            frame,
+            call: made.map(|made| made.call),
+            stack: made.map(|made| made.stack),
+            canonical,
+        })
     }
 
-    /// The frame around an address that is one of the thread's stack.
-    pub(crate) fn around(&self, address: u64) -> Around {
-        let outer = self.frames.partition_point(|frame| frame.stack > address);
-        let made = self.frames.get(outer);
-        let canonical = outer.checked_sub(1).map(|caller| self.frames[caller].stack);
-        Around { call: made.map(|made| made.call), stack: made.map(|made| made.stack), canonical }
+    /// How many open calls were made with the stack pointer above an address. Most addresses are
+    /// those of the innermost frames, which are asked first.
+    #[inline(always)]
+    fn outer(&self, address: u64) -> usize {
+        let inner = self.frames.iter().rev().take(2).take_while(|frame| frame.stack <= address).count();
+        let rest = &self.frames[..self.frames.len() - inner];
+        match inner {
+            2 => rest.partition_point(|frame| frame.stack > address),
+            _ => rest.len(),
+        }
     }
 
     /// Takes the function that returns here, if the thread leaves it.
@@ -188,8 +202,8 @@ mod tests {
         thread.calls(0x9000, 1, Caller::Other);
         thread.calls(0x8000, 2, Caller::Other);
         let around = |address| {
-            let Around { call, stack, canonical } = thread.around(address);
-            (call, stack, canonical)
+            let place = thread.place(address).unwrap();
+            (place.call, place.stack, place.canonical)
         };
         assert_eq!(around(0x9100), (Some(1), Some(0x9000), None), "of the first function");
         assert_eq!(around(0x8ff8), (Some(2), Some(0x8000), Some(0x9000)));
@@ -220,7 +234,8 @@ mod tests {
     #[test]
     fn an_address_belongs_to_the_function_whose_frame_holds_it() {
         let mut thread = Thread::default();
-        assert_eq!(thread.frame(0x1000), None);
+        let frame = |thread: &Thread, address| thread.place(address).map(|place| place.frame);
+        assert_eq!(frame(&thread, 0x1000), None);
         thread.calls(0x9_1000, 1, Caller::Other);
         thread.calls(0x9_0f00, 2, Caller::Other);
         thread.calls(0x9_0e00, 3, Caller::Other);
@@ -233,7 +248,7 @@ mod tests {
             (0x7_0000, None),
             (0x20_0000, None),
         ] {
-            assert_eq!(thread.frame(address), expected, "{address:#x}");
+            assert_eq!(frame(&thread, address), expected, "{address:#x}");
         }
     }
 

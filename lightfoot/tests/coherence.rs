@@ -43,6 +43,11 @@ fn number(value: &Value, field: &str) -> u64 {
     value[field].as_u64().unwrap_or_else(|| panic!("no {field} in {value}"))
 }
 
+/// Where in its line a field begins, and its bytes.
+fn number_of(field: &Value, line: &Value) -> (u64, u64) {
+    (number(field, "address") - number(line, "address"), number(field, "size_bytes"))
+}
+
 /// The number of the line of the kernels' source that has these words in its comment.
 fn line_of(words: &str) -> u64 {
     let at = KERNELS.lines().position(|line| line.contains(&format!("/* {words}")));
@@ -123,6 +128,11 @@ fn bytes_and_cores_stand_beside_the_line() {
     let touched = line["touched"].as_array().unwrap();
     let written: Vec<&Value> = touched.iter().map(|core| &core["written"]).collect();
     assert!(written.contains(&&json(b"[[0,7]]")) && written.contains(&&json(b"[[8,15]]")), "{touched:?}");
+    // The structure has one field, and the line has two of its values.
+    let fields = line["objects"][0]["fields"].as_array().unwrap();
+    let field = |number: usize| (&fields[number]["name"], number_of(&fields[number], line));
+    assert_eq!(field(0), (&"[0].count".into(), (0, 8)));
+    assert_eq!(field(1), (&"[1].count".into(), (8, 8)));
     let totals = &found["totals"];
     let parts = ["cold", "capacity", "conflict", "true_sharing", "false_sharing"];
     let sum: u64 = parts.iter().map(|part| number(totals, part)).sum();

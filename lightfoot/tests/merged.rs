@@ -102,6 +102,48 @@ fn sums_are_those_of_a_naive_twin() {
 }
 
 #[test]
+fn calls_of_several_runs_add_up() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "program", &["-O1"], PROGRAM) else { return };
+    let reports = [1, 3].map(|arguments| report(&bench, &program, &["cache", "--by", "call"], arguments));
+    let [one, three] = [&reports[0], &reports[1]];
+    let call = |report: &Value, name: &str| {
+        let rows = report["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).cloned().unwrap_or_else(|| panic!("no {name}"))
+    };
+    // A call has the cost of all that the callee did.
+    for (path, turns) in [(one, 1000), (three, 3000)] {
+        let read = read(path);
+        let work = call(&read, "main → work");
+        let own = read["functions"].as_array().unwrap().iter().find(|row| row["name"] == "work").unwrap();
+        assert_eq!((&work["calls"], &work["instructions"]), (&1.into(), &own["instructions"]));
+        // The program has a name as well, so its count of arguments is one more.
+        assert!(work["loads"].as_u64().unwrap() >= turns);
+    }
+    let all = merged(&[], &[one, three]);
+    let expected = added(&[one, three], "rows", "instructions");
+    assert_eq!(all["rows"].as_array().unwrap().len(), expected.len());
+    let work = call(&all, "main → work");
+    let of = |path, column: &str| call(&read(path), "main → work")[column].as_u64().unwrap();
+    assert_eq!((&work["calls"], &work["reports"]), (&2.into(), &2.into()));
+    assert_eq!(work["instructions"], of(one, "instructions") + of(three, "instructions"));
+    let more = call(&all, "main → more");
+    assert_eq!((&more["calls"], &more["spread"]["calls"]["least"]), (&1.into(), &0.into()));
+    let text = String::from_utf8(merge(&["--top", "0"], &[one, three]).stdout).unwrap();
+    assert!(text.contains("main → work"), "{text}");
+    let table = merge(&["--format", "csv"], &[one, three]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    let mut lines = table.lines();
+    let columns = lines.next().unwrap().split(',').count();
+    assert!(lines.all(|line| line.split(',').count() == columns), "{table}");
+    lightfoot()
+        .args(["count", "--by", "call,line", "true"])
+        .run()
+        .fails_with(125)
+        .says("--by call stands alone");
+}
+
+#[test]
 fn equal_reports_have_no_spread() {
     let bench = Bench::new();
     let Some(program) = compile(&bench, "program", &["-O1"], PROGRAM) else { return };

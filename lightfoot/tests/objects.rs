@@ -263,6 +263,65 @@ fn variables_in_frames_have_the_misses_that_the_source_says() {
     }
 }
 
+/// Arrays whose length only the run tells: of structures, which functions use that get its address;
+/// and of numbers, in a function that calls nothing.
+const LENGTHS: &str = r#"
+#define APART __attribute__((noinline, noclone))
+struct particle { double volatile mass; long volatile number; char cold[8]; };
+APART void fill(struct particle *all, long count) {
+    for (long i = 0; i < count; i++) { all[i].mass = i; all[i].number = i; }
+}
+APART double walk(struct particle *all, long count) {
+    double sum = 0;
+    for (long i = 0; i < count; i++) sum += all[i].mass;
+    return sum;
+}
+APART double own(long count) {
+    struct particle particles[count];
+    fill(particles, count);
+    double sum = walk(particles, count);
+    for (long i = 0; i < count; i++) sum += particles[i].number;
+    return sum;
+}
+APART double leaf(long count) {
+    double volatile masses[count];
+    double sum = 0;
+    for (long i = 0; i < count; i++) masses[i] = i;
+    for (long i = 0; i < count; i++) sum += masses[i];
+    return sum;
+}
+int main(int arguments, char **values) { return own(20000L * arguments) + leaf(2000L * arguments) < 0; }
+"#;
+
+#[test]
+fn arrays_of_variable_length_have_the_accesses_that_the_source_says() {
+    let bench = Bench::new();
+    for level in ["-O0", "-O1", "-O2"] {
+        let options = [level, "-g", "-fno-stack-clash-protection"];
+        let Some(program) = compile(&bench, "lengths", &options, LENGTHS) else { return };
+        let report = report(&bench, &program, &["--by", "field", "--accesses"]);
+        let uses = |name: &str| {
+            let is_it = |row: &&Value| row["kind"] == "stack" && row["name"] == name;
+            let found = rows(&report, "objects").iter().find(is_it);
+            let row = found.unwrap_or_else(|| panic!("no {name} at {level}"));
+            (row["loads"].as_u64().unwrap(), row["stores"].as_u64().unwrap())
+        };
+        assert_eq!(uses("own:particles"), (2 * COUNT, 2 * COUNT), "{level}");
+        assert_eq!(uses("leaf:masses"), (COUNT / 10, COUNT / 10), "{level}");
+        let particle = named(&report, "particle");
+        for name in ["mass", "number"] {
+            let field = field(particle, name);
+            assert_eq!(
+                (&field["loads"], &field["stores"]),
+                (&COUNT.into(), &COUNT.into()),
+                "{name}, {level}"
+            );
+        }
+        let cold = field(particle, "cold");
+        assert_eq!((&cold["loads"], &cold["stores"]), (&0.into(), &0.into()), "{level}");
+    }
+}
+
 /// More values than registers: compilers keep some in the frame from one call to another.
 const MOVING: &str = r#"
 __attribute__((noinline)) long next(long x) { static volatile long s; s += x; return s; }

@@ -29,6 +29,8 @@ pub(crate) struct Fields {
     pub(crate) sums: Vec<TypeSums>,
     /// The object that was looked up last, and its layout.
     last: Option<(ObjectKey, Option<u32>)>,
+    /// The layouts of objects by their numbers, where they were asked for by it.
+    of_objects: Vec<Option<Option<u32>>>,
 }
 
 /// What missed.
@@ -53,17 +55,31 @@ impl Fields {
     pub(crate) fn access(
         &mut self,
         map: &mut ObjectMap,
-        place: &Place,
+        (place, object): (&Place, u32),
         (address, access): (u64, Access),
         (all, thread): (&mut AllUses, &mut ThreadUses),
     ) {
-        let Some(number) = self.layout(map, place.key) else { return };
-        self.sums_of(number);
+        let Some(number) = self.layout_of(map, place.key, object) else { return };
         let layout = &self.typing.layouts[number as usize];
         let Within::Element { start, offset } = within(place, address, layout.size_bytes) else { return };
         let Some(field) = layout.field_at(offset) else { return };
         self.sums[number as usize].uses[field].count(access);
         all.visit(thread, number, start, field);
+    }
+
+    /// The layout of the elements of an object, which has a number. Its sums have room.
+    #[inline]
+    fn layout_of(&mut self, map: &mut ObjectMap, key: ObjectKey, object: u32) -> Option<u32> {
+        if let Some(Some(known)) = self.of_objects.get(object as usize) {
+            return *known;
+        }
+        let layout = self.layout(map, key);
+        layout.into_iter().for_each(|number| self.sums_of(number));
+        if self.of_objects.len() <= object as usize {
+            self.of_objects.resize(object as usize + 1, None);
+        }
+        self.of_objects[object as usize] = Some(layout);
+        layout
     }
 
     /// The layout of an object's elements.

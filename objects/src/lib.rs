@@ -8,24 +8,29 @@
 //! |---|---|---|
 //! | a program and a machine | misses by object | [`ObjectTool`] |
 //! | addresses of another tool | what lies there at this time | [`ObjectMap`] |
+//! | objects of another tool | the fields at some addresses | [`FieldNames`] |
 //!
 //! **Leaves out** what the program starts, and levels that are not plain.
 
 #![forbid(unsafe_code)]
 
 mod debug;
+mod field_names;
 mod fields;
 mod globals;
 mod locals;
 mod map;
 mod names;
 mod order;
+mod place;
+mod recent;
 mod tally;
 mod tool;
 mod typing;
 mod uses;
 
 pub use debug::layout::{Field, TypeLayout};
+pub use field_names::{FieldNames, FieldPlace};
 pub use map::{ObjectKey, ObjectMap, Place};
 pub use names::{FoundType, Frame, Named, Object, ObjectKind};
 pub use order::{lines_now, propose, Proposal, Visits};

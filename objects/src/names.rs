@@ -284,7 +284,7 @@ impl Naming<'_> {
             kind: ObjectKind::Stack,
             name: name.clone(),
             library: Some(text(path)),
-            footprint_bytes: Some(*size_bytes),
+            footprint_bytes: Some(*size_bytes).filter(|&size| size > 0),
             ..Object::default()
         }
     }

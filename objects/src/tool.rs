@@ -200,6 +200,7 @@ impl Counting<'_> {
     }
 
     /// Counts the accesses of a record.
+    #[inline]
     fn used(&mut self, record: &Record, groups: &mut Groups) {
         let (site, size_bytes) = (record.site(), record.code().size_bytes());
         match record.code().kind() {
@@ -226,12 +227,20 @@ impl Counting<'_> {
             return;
         }
         let ip = || self.sites.sites.get(site).map_or(0, |site| site.ip);
-        let last = self.map.last_at(address);
-        let place = last.unwrap_or_else(|| self.map.variable_at(&self.calls, address, ip));
-        uses.of(self.tally.number(place.key)).count(access);
+        let (place, number) = match self.map.again(&self.calls, address, site) {
+            Some((place, Some(number))) => (place, number),
+            Some((place, None)) => (place, self.tally.number(place.key)),
+            None => {
+                let place = self.map.variable_at(&self.calls, address, ip);
+                let number = self.tally.number(place.key);
+                self.map.note(&self.calls, address, site, (place, number));
+                (place, number)
+            }
+        };
+        uses.of(number).count(access);
         uses.touch(thread, address, size_bytes.into());
         if let Some(fields) = &mut self.fields {
-            fields.access(self.map, &place, (address, access), (&mut **uses, thread));
+            fields.access(self.map, (&place, number), (address, access), (&mut **uses, thread));
         }
     }
 

@@ -10,10 +10,12 @@ use crate::debug::entries::{DebugFile, EntryId};
 use crate::debug::generic::instance;
 use crate::debug::layout::TypeLayout;
 use crate::debug::result::{fate, CallPlace, Fate};
+use crate::globals::Variable;
 use crate::locals::{DebugFiles, Local};
 use crate::map::{ObjectKey, ObjectMap, Place};
 use instrument::Module;
 use std::collections::HashMap;
+use std::path::Path;
 use symbol::{demangle, Symbolizer};
 
 /// The type of an object's elements.
@@ -59,9 +61,19 @@ impl Typing {
     }
 
     fn of_variable(&mut self, number: u32, map: &mut ObjectMap) -> Option<Typed> {
-        let variable = map.variable(number).clone();
-        let file = map.locals.files.of(&variable.path)?;
-        let id = file.variable_at(variable.link_address)?;
+        let Variable { path, link_address, .. } = map.variable(number).clone();
+        self.of_variable_at(&path, link_address, &mut map.locals.files)
+    }
+
+    /// The type of the variable with a link address in a file.
+    pub(crate) fn of_variable_at(
+        &mut self,
+        path: &Path,
+        link_address: u64,
+        files: &mut DebugFiles,
+    ) -> Option<Typed> {
+        let file = files.of(path)?;
+        let id = file.variable_at(link_address)?;
         self.of_entry(file, id)
     }
 
@@ -78,7 +90,8 @@ impl Typing {
         Some(self.typed(layout, "its own type".into()))
     }
 
-    fn of_blocks(&mut self, stack: &[(Module, u64)], files: &mut DebugFiles) -> Option<Typed> {
+    /// The type of the blocks that were allocated by a stack of calls.
+    pub(crate) fn of_blocks(&mut self, stack: &[(Module, u64)], files: &mut DebugFiles) -> Option<Typed> {
         let mut is_in_library = false;
         for (module, address) in stack {
             let offset = address.wrapping_sub(module.start).wrapping_add(module.file_offset);

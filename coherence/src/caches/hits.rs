@@ -2,10 +2,14 @@
 //! nothing changes but times and bytes.
 //!
 //! Nearly all references are of this kind, so they run in a loop of their own, which keeps its
-//! counts in registers. Whatever it does not know it leaves to [`CoherentCaches::access`].
+//! counts in registers. Whatever it does not know it leaves to [`CoherentCaches::access`]. Turns
+//! that are simulated in steps have a loop of their own as well, which goes from turn to turn: a
+//! call for each step of two references cost more than these did.
 
 use super::{Access, CoherentCaches, Core};
-use crate::ways::RECENT;
+use crate::copies::CoreCopy;
+use crate::turn::{Turn, STEP};
+use crate::ways::{Held, RECENT};
 use event::{Record, RecordKind, SIZES};
 
 /// What a plain record does.
@@ -75,24 +79,10 @@ impl CoherentCaches {
     fn hits_of<const SHIFT: u32>(&mut self, core: usize, records: &[Record]) -> usize {
         let Some(Core { first, time, counts, .. }) = self.cores.get_mut(core) else { return 0 };
         let ((recent, times), copies) = (first.recent(), &mut self.copies[..]);
-        let line_bytes = 1u64 << SHIFT;
         let (mut now, mut counted) = (*time, 0);
         for record in records {
-            let plain = &PLAIN[usize::from(record.what as u8)];
-            let (line, at) = (record.address >> SHIFT, record.address & (line_bytes - 1));
-            let held = &recent[line as usize % RECENT];
-            let Some(copy) = copies.get_mut(held.copy as usize) else { break };
-            let (read, written) = (plain.read << at, plain.written << at);
-            // All tests in one word, because hardly any fails.
-            let crosses = line_bytes.wrapping_sub(at + u64::from(plain.size_bytes)) >> 63;
-            let unlike = held.line ^ line;
-            if unlike | crosses | copy.changes(read | written, plain.needs) != 0 {
-                break;
-            }
-            let Some(used) = times.get_mut(held.way as usize) else { break };
+            let Some(plain) = hit::<SHIFT>(recent, times, copies, now + 1, record) else { break };
             now += 1;
-            *used = now;
-            copy.touch(read, written, now);
             counted += plain.counts;
         }
         let made = now - std::mem::replace(time, now);
@@ -100,4 +90,70 @@ impl CoherentCaches {
         counts.stores += counted >> 32;
         made as usize
     }
+
+    /// Makes steps of turns that are simulated side by side, from the turn `from` on, as long as
+    /// they are plain hits. Returns the turn that does not go on so, and how many references of its
+    /// step it has made. The last record of a turn is left to the caller.
+    pub(crate) fn hits_in_steps(&mut self, turns: &mut [Turn], from: usize) -> (usize, usize) {
+        match self.line_shift {
+            USUAL_SHIFT => self.hits_in_steps_of::<USUAL_SHIFT>(turns, from),
+            _ => (from, 0),
+        }
+    }
+
+    #[inline(never)]
+    fn hits_in_steps_of<const SHIFT: u32>(&mut self, turns: &mut [Turn], from: usize) -> (usize, usize) {
+        let copies = &mut self.copies[..];
+        let mut number = from;
+        loop {
+            let Some(turn) = turns.get_mut(number) else {
+                number = 0;
+                continue;
+            };
+            // The first turn is not over; others may be.
+            if let Some(left) = turn.records.get(turn.at..).filter(|left| !left.is_empty()) {
+                let Some(core) = self.cores.get_mut(turn.core) else { return (number, 0) };
+                let (recent, times) = core.first.recent();
+                for made in 0..STEP {
+                    let record = left.get(made).filter(|_| left.len() > made + 1);
+                    let now = core.time + 1;
+                    let plain = record.and_then(|record| hit::<SHIFT>(recent, times, copies, now, record));
+                    let Some(plain) = plain else { return (number, made) };
+                    core.time = now;
+                    turn.at += 1;
+                    core.counts.loads += plain.counts & u64::from(u32::MAX);
+                    core.counts.stores += plain.counts >> 32;
+                }
+            } else if number == 0 {
+                return (0, 0);
+            }
+            number += 1;
+        }
+    }
+}
+
+/// Makes a reference at a time if it is a plain hit; returns what it does.
+#[inline(always)]
+fn hit<const SHIFT: u32>(
+    recent: &[Held; RECENT],
+    times: &mut [u64],
+    copies: &mut [CoreCopy],
+    now: u64,
+    record: &Record,
+) -> Option<&'static Plain> {
+    let line_bytes = 1u64 << SHIFT;
+    let plain = &PLAIN[usize::from(record.what as u8)];
+    let (line, at) = (record.address >> SHIFT, record.address & (line_bytes - 1));
+    let held = &recent[line as usize % RECENT];
+    let copy = copies.get_mut(held.copy as usize)?;
+    let (read, written) = (plain.read << at, plain.written << at);
+    // All tests in one word, because hardly any fails.
+    let crosses = line_bytes.wrapping_sub(at + u64::from(plain.size_bytes)) >> 63;
+    let unlike = held.line ^ line;
+    if unlike | crosses | copy.changes(read | written, plain.needs) != 0 {
+        return None;
+    }
+    *times.get_mut(held.way as usize)? = now;
+    copy.touch(read, written, now);
+    Some(plain)
 }

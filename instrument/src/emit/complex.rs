@@ -39,6 +39,7 @@ use crate::code::assembler::{gpr, in_context, reg, Address, Assembler};
 use crate::code::buffer::{Label, Routine, Section};
 use crate::code::decode::{number, Decoded};
 use crate::code::state_map::FLAGS_BIT;
+use crate::plan::block::data_filter;
 use crate::plan::masking;
 use crate::plan::references::{operand, Complex};
 use crate::plan::string::string_shape;
@@ -91,8 +92,7 @@ impl Emitter {
         // computed again.
         let written = group.written;
         let wrote = group.wrote;
-        let near =
-            near_bytes(instruction, complex).filter(|_| matches!(self.setting.stream, Stream::Filtered(_)));
+        let near = near_bytes(instruction, complex).filter(|_| data_filter(&self.setting.stream).is_some());
         if near.is_some() && complex != Complex::BitOffset {
             group.address(instruction);
         }
@@ -163,7 +163,7 @@ impl Emitter {
     /// Emits a call of the routine that empties the data filter. It uses no stack and changes no
     /// flags.
     fn empty_filter(&mut self) {
-        if !matches!(self.setting.stream, Stream::Filtered(_)) {
+        if data_filter(&self.setting.stream).is_none() {
             return;
         }
         self.buffer.hot.store(reg::RAX, context::TEMP);

@@ -208,6 +208,7 @@ impl Emitter {
         }
         for group in plan.groups.at(index) {
             match self.setting.stream {
+                Stream::Filtered(filter) if filter.data.drops_nothing() => self.appended_group(&group),
                 Stream::Filtered(filter) => {
                     match group.members[0].mode {
                         RecordMode::Checked => self.filtered(&group, &filter),

@@ -90,6 +90,14 @@ pub(crate) fn records_references(stream: &Stream) -> bool {
     matches!(stream, Stream::Filtered(_) | Stream::Full | Stream::Allocated | Stream::References)
 }
 
+/// The filter of the stream before references of data, if it has one.
+pub(crate) fn data_filter(stream: &Stream) -> Option<&Filter> {
+    match stream {
+        Stream::Filtered(filter) if !filter.data.drops_nothing() => Some(filter),
+        _ => None,
+    }
+}
+
 /// Whether the code of `block` will need scratch registers.
 pub(crate) fn needs_scratch(stream: &Stream, shapes: &ReferenceShapes, block: &BasicBlock) -> bool {
     let is_complex = |shape| shapes.get(shape).complex.is_some();
@@ -163,7 +171,8 @@ impl Planner<'_> {
             Some(_) => Tier::Appending,
         };
         // Without a filter there are no checks to choose.
-        if matches!(self.stream, Stream::Allocated | Stream::References) {
+        let has_checks = matches!(self.stream, Stream::Full) || data_filter(self.stream).is_some();
+        if records_references(self.stream) && !has_checks {
             plan.tier = Tier::Appending;
         }
         plan.blocks.resize_with(plan.blocks.len().max(blocks.len()), BlockPlan::default);
@@ -183,6 +192,7 @@ impl Planner<'_> {
     fn block(&mut self, block: &BasicBlock, liveness: &Liveness, nth: u32, plan: &mut BlockPlan) {
         let stream = *self.stream;
         let filter = if let Stream::Filtered(filter) = &stream { Some(filter) } else { None };
+        let data_filter = data_filter(&stream);
         let experience = self.experience(nth);
         plan.fetch = experience.fetch(self.hotness);
         self.hotness.fetch(block.number).mode = plan.fetch;
@@ -199,14 +209,14 @@ impl Planner<'_> {
                 continue;
             }
             if stream != Stream::Counts {
-                self.references(block, index, plan, filter, (&experience, first_site));
+                self.references(block, index, plan, data_filter, (&experience, first_site));
             }
             plan.groups.pass(decoded, liveness.uses[index].writes);
         }
         plan.groups.close();
         // Then checks move to earlier instructions where flags are dead. Events of a tool keep
         // their places among records, so a block with events is left as it is.
-        if filter.is_some() && block.events.is_empty() {
+        if data_filter.is_some() && block.events.is_empty() {
             plan.groups.hoist(&liveness.flags_dead, |index| self.passed(block, liveness, index));
         }
         // A tool's events may stand between references, and use no pages.

@@ -362,7 +362,8 @@ fn events_stand_among_a_streams_records() {
             run(&command, &mut probe);
             probe.events.len()
         };
-        let whole = [Stream::Full, Stream::References];
+        let all_data = Stream::Filtered(Filter { data: SetFilter::NOTHING, ..filter });
+        let whole = [Stream::Full, Stream::References, all_data];
         let others = [Stream::Filtered(filter), Stream::Allocated, Stream::Nothing];
         for stream in whole.into_iter().chain(others) {
             let mut probe = Probe { stream, ..Probe::new(everything) };

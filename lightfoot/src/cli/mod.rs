@@ -424,6 +424,9 @@ pub enum By {
     Type,
     /// Under `cache`: the field of such a type
     Field,
+    /// A function and one that it calls: how often, and what the calls cost with all that they
+    /// call; takes about five times as long
+    Call,
 }
 
 impl By {

@@ -20,7 +20,7 @@ use crate::run::observe::{SimulatedRun, Simulator};
 use crate::run::sections::Recorded;
 use crate::run::simulation::{Simulated as Run, Simulation};
 use anyhow::{Context, Result};
-use event::{Counter, RecordKind, Stream};
+use event::{Counter, FetchFilter, Filter, PageFilter, RecordKind, SetFilter, Stream};
 use instrument::Outcome;
 use objects::{Found, ObjectTool};
 use serde_json::{json, Value};
@@ -111,6 +111,20 @@ fn measured<'h>(options: &Cache, prepared: &Prepared<'_>, hierarchy: &'h Hierarc
     Ok(Measured { kind, outcome, simulated, images, threads, machine, followed, objects })
 }
 
+/// A stream with every reference of data, for machines whose first level of code generated code
+/// keeps as it keeps it in the stream `plain`; no block is recorded then.
+fn all_references(plain: &Stream) -> StreamPlan {
+    const WHY: &str = "accesses and bytes used of fetched lines need every reference";
+    match plain {
+        Stream::Filtered(filter) if filter.fetches != FetchFilter::LastOfSet => {
+            let pages = PageFilter::LastOfSet;
+            let filter = Filter { data: SetFilter::NOTHING, data_page: None, pages, ..*filter };
+            StreamPlan { stream: Stream::Filtered(filter), why: format!("all references of data: {WHY}") }
+        }
+        _ => StreamPlan { stream: Stream::Full, why: format!("full stream: {WHY}") },
+    }
+}
+
 /// The streams and sizes of a simulation.
 struct Plan {
     stream: StreamPlan,
@@ -121,8 +135,7 @@ impl Plan {
     fn new(options: &Cache, hierarchy: &Hierarchy) -> Result<Plan> {
         let stream = plan_levels(&hierarchy.levels, write_backs(options));
         if options.objects.all_references() {
-            let why = "full stream: accesses and bytes used of fetched lines need every reference";
-            return Ok(Plan { stream: StreamPlan { stream: Stream::Full, why: why.into() }, sizes: None });
+            return Ok(Plan { stream: all_references(&stream.stream), sizes: None });
         }
         let is_of_data = options.run.by.iter().any(|by| by.is_data());
         if !options.curves && (options.run.format != Shape::Html || is_of_data) {

@@ -1,5 +1,6 @@
 //! The common part of `count` and `cache`: checks before the run, and the report after it.
 
+use super::alone;
 use super::complaint::complain;
 use super::nameless;
 use super::running;
@@ -11,7 +12,9 @@ use crate::report::curve::Touched;
 use crate::report::detail::{Detail, Part, PartLines};
 use crate::report::layouts;
 use crate::report::objects::Objects;
-use crate::report::{group, html, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA};
+use crate::report::{
+    call_rows, group, html, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA,
+};
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
 use crate::run::calls::Calls;
 use crate::run::engine::{self, exit_signal};
@@ -127,14 +130,10 @@ pub(super) fn prepare<'a>(kind: Kind, run: &'a Run) -> Result<Prepared<'a>> {
         let format = run.format.name();
         anyhow::bail!("--format {format} writes bytes that no terminal shows: name a file with -o FILE");
     }
-    let alone =
-        run.region.is_none() && !run.format.shows_calls() && run.by.iter().all(|by| *by == By::Thread);
     if let Some(data) = run.by.iter().find(|by| by.is_data()) {
         refuse_data(kind, run, *data)?;
     }
-    if run.by.contains(&By::Thread) && !alone {
-        anyhow::bail!("--by thread stands alone: leave out other rows, --region and formats with calls");
-    }
+    alone::check_rows(run)?;
     let (sort, order) = match run.sort.as_deref() {
         Some(INLINED) if run.by.contains(&By::Line) => (None, Order::WithInlined),
         Some(INLINED) => anyhow::bail!("--sort inlined is for lines: add --by line"),
@@ -285,7 +284,8 @@ impl Prepared<'_> {
     /// Whether calls are followed, which is possible for the program itself but not for its
     /// children.
     fn follows_calls(&self) -> bool {
-        self.run.format.shows_calls() && !self.run.follow_children && !self.by_data()
+        let wanted = self.run.format.shows_calls() || self.by == [By::Call];
+        wanted && !self.run.follow_children && !self.by_data()
     }
 
     /// Whether source lines are shown whatever the rows are. A page about data shows none.
@@ -409,6 +409,9 @@ impl Prepared<'_> {
         }
         if self.by_thread() {
             report.set_rows(thread::rows(outcome, &measured.threads, tally.none, self.run.rep));
+        }
+        if let Some(calls) = calls.as_ref().filter(|_| self.by == [By::Call]) {
+            report.set_rows(call_rows::rows(calls, &symbols));
         }
         if let Some(simulated) = &measured.simulated {
             simulated.describe(&mut report);

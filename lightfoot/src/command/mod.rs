@@ -1,6 +1,7 @@
 //! The commands. Each is a function from the options of its command line to an exit status.
 
 mod align;
+mod alone;
 mod bench;
 mod cache;
 mod carrier;

@@ -18,6 +18,7 @@ pub fn show(report: &Report, by: &[By], rows: usize) -> String {
         .into_iter()
         .chain(line_columns.iter().copied())
         .chain(opcode_column.iter().copied())
+        .chain(by.contains(&By::Call).then_some("calls"))
         .chain(report.metrics().map(|metric| metric.field))
         .collect();
     let mut out = header.join(",") + "\r\n";
@@ -51,6 +52,7 @@ fn line(report: &Report, by: &[By], row: &Row) -> String {
         fields.push(row.line.map(|line| line.to_string()).unwrap_or_default());
     }
     fields.extend(opcode.map(|_| row.opcode.clone().unwrap_or_default()));
+    fields.extend(by.contains(&By::Call).then(|| row.calls.map_or(String::new(), |calls| calls.to_string())));
     let number = |value: fn(&Counts) -> Option<u64>| {
         value(&row.counts).map(|number| number.to_string()).unwrap_or_default()
     };

@@ -212,7 +212,7 @@ impl Report {
         let opcode =
             |(name, counts): &(String, Counts)| Row { name: name.clone(), counts: *counts, ..Row::default() };
         self.opcodes = tally.opcodes.iter().map(opcode).collect();
-        if by == [By::Thread] || by.iter().any(|by| by.is_data()) {
+        if matches!(by, [By::Thread | By::Call]) || by.iter().any(|by| by.is_data()) {
             self.by = Some(by.to_vec());
         } else if !matches!(by, [By::Function | By::Library | By::Opcode]) {
             self.by = Some(by.to_vec());

@@ -9,6 +9,7 @@
 mod abbreviation;
 pub mod attached;
 pub mod cachegrind;
+pub mod call_rows;
 pub mod callgrind;
 pub mod coherence;
 pub mod csv;

@@ -19,7 +19,7 @@ pub struct Frame {
 /// A row of a table.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Row {
-    /// Function (demangled), library or mnemonic.
+    /// Function (demangled), library or mnemonic; of a call the caller, an arrow and the callee.
     pub name: String,
     /// The library that holds the function.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,6 +40,9 @@ pub struct Row {
     /// Mnemonic, if the key of rows combines it with something else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opcode: Option<String>,
+    /// For calls: how many there were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
     /// For a line of inlined code: the frames that a debugger shows, innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<Frame>,

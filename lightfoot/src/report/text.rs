@@ -312,6 +312,7 @@ fn by_label(by: By) -> &'static str {
         By::Object => "object",
         By::Type => "type",
         By::Field => "field",
+        By::Call => "call",
     }
 }
 
@@ -319,6 +320,11 @@ fn by_label(by: By) -> &'static str {
 fn name(row: &Row, by: &[By], room: usize) -> String {
     match by {
         [By::Function] => function(row, room),
+        [By::Call] => {
+            let calls = row.calls.unwrap_or(0);
+            let calls = format!(" ({} call{})", brief(calls), if calls == 1 { "" } else { "s" });
+            middle_cut(&printable(&row.name), room.saturating_sub(calls.len())) + &calls
+        }
         [By::Library | By::Opcode | By::Thread | By::Object | By::Type | By::Field] => {
             middle_cut(&printable(&row.name), room)
         }

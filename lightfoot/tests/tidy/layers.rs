@@ -215,9 +215,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("heap", &["tests", "follow", "ask events heap", "sites thread", "snapshots", "allocator amount lib live word"]),
     (
         "coherence",
-        &["tests", "tool", "naive objects rounds", "ask caches", "own", "directory ways", "copies", "associative counts lib placement"],
+        &["tests", "tool", "naive objects rounds", "ask caches", "own", "directory ways", "copies", "associative counts lib placement turn"],
     ),
-    ("objects", &["tool", "names", "fields", "typing uses", "order", "tally", "map", "locals", "debug globals lib"]),
+    (
+        "objects",
+        &["tool", "field_names names", "fields", "typing uses", "order", "tally", "map", "locals", "recent", "debug globals lib place"],
+    ),
     ("contenders", &["lib", "index kernel", "peer"]),
     (
         "study",

@@ -2,6 +2,7 @@
 
 use super::entries::{DebugFile, Entry, EntryId};
 use gimli::{AttributeValue, Operation};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, OpKind, Register};
 use std::ops::Range;
 use symbol::SectionReader;
 
@@ -137,6 +138,53 @@ pub(crate) fn frame_variables(file: &mut DebugFile, function: EntryId) -> Vec<Fr
         }
     }
     found
+}
+
+/// An array of variable length, which has no place of its own in the frame.
+#[derive(Clone, Debug)]
+pub(crate) struct VariableArray {
+    pub(crate) id: EntryId,
+    /// Its name, behind that of its function.
+    pub(crate) name: String,
+    /// Ranges of code that all must hold an address at which it is in scope.
+    pub(crate) scopes: Vec<Vec<Range<u64>>>,
+    pub(crate) element_bytes: u64,
+}
+
+/// The arrays of a function whose length only a run tells.
+pub(crate) fn variable_arrays(file: &mut DebugFile, function: EntryId) -> Vec<VariableArray> {
+    let mut found = Vec::new();
+    for (id, entry) in variables_of(file, function) {
+        let Some(of) = file.type_of(id).and_then(|of| file.peeled(of)) else { continue };
+        let is_array = file.entry(of).is_some_and(|of| of.tag == gimli::DW_TAG_array_type);
+        if !is_array || file.size_of(of).unwrap_or(0) > 0 {
+            continue;
+        }
+        let element = file.element(of).and_then(|element| file.size_of(element));
+        let Some(element_bytes) = element.filter(|&bytes| bytes > 0) else { continue };
+        let own = file.name_of(id).unwrap_or_else(|| "(unnamed)".into());
+        let name = format!("{}:{own}", function_around(file, id).unwrap_or_default());
+        found.push(VariableArray { id, name, scopes: scopes_of(file, function, &entry), element_bytes });
+    }
+    found
+}
+
+/// Whether the instruction at an address, which lies at an offset of the file, refers to memory by
+/// a pointer or an index, or calls a function that may: not to a fixed place of its frame.
+pub(crate) fn is_by_pointer(file: &DebugFile, offset: u64, address: u64) -> bool {
+    let code = file.bytes(offset, 16);
+    let instruction = Decoder::with_ip(64, &code, address, DecoderOptions::NONE).decode();
+    let of_frame = [Register::None, Register::RSP, Register::RBP, Register::RIP];
+    let by_pointer = |kind: OpKind| match kind {
+        OpKind::Memory => {
+            !of_frame.contains(&instruction.memory_base()) || instruction.memory_index() != Register::None
+        }
+        // String instructions have pointers for operands.
+        OpKind::MemorySegRSI | OpKind::MemoryESRDI => true,
+        _ => false,
+    };
+    let calls = [FlowControl::Call, FlowControl::IndirectCall].contains(&instruction.flow_control());
+    calls || instruction.op_kinds().any(by_pointer)
 }
 
 /// The base and the offset of a place, if it is one in a frame.

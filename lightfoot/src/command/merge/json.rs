@@ -127,9 +127,15 @@ impl Report {
             fields.insert("line".to_owned(), json!(line));
         }
         // Most rows of a program that does the same every time have no spread.
-        let spread = spreads(&self.columns, |column| {
+        let mut spread = spreads(&self.columns, |column| {
             Some(row.spread(column, reports)).filter(|spread| !spread.is_equal())
         });
+        if let Some(calls) = self.calls(row).filter(|calls| calls.most > 0) {
+            fields.insert("calls".to_owned(), json!(calls.value(self.statistic)));
+            if !calls.is_equal() {
+                spread["calls"] = json!(calls);
+            }
+        }
         if spread.as_object().is_some_and(|spread| !spread.is_empty()) {
             fields.insert("spread".to_owned(), spread);
         }

@@ -135,8 +135,10 @@ impl Report {
     /// Adds all reports, the last one first; the others are read one at a time.
     fn fill(&mut self, others: &[PathBuf], mut last: Read, options: &Merge) -> Result<()> {
         let fields: Vec<String> = self.columns.iter().map(|metric| metric.field.to_owned()).collect();
+        // Behind the columns of all tables stands one that rows of calls alone have.
+        let own: Vec<String> = fields.iter().cloned().chain(["calls".to_owned()]).collect();
         let mapped = Mapped { paths: &options.map_path, names: &options.map_name };
-        let mut tables = [(); 4].map(|()| Table::new(&fields, others.len() + 1));
+        let mut tables = [(); 4].map(|()| Table::new(&own, others.len() + 1));
         let programs = if options.any_program { Programs::Any } else { Programs::One };
         self.add(others.len(), &last, &mapped, &mut tables);
         // From here on only what the report is about is needed, not its rows.
@@ -195,6 +197,12 @@ impl Report {
             wall_s: read.wall_s,
             totals: self.columns.iter().map(|metric| read.totals.get(metric.field)).collect(),
         });
+    }
+
+    /// How often the calls of a row were made, if rows are calls.
+    fn calls(&self, row: &Merged) -> Option<Spread> {
+        let is_call = self.by.as_ref().is_some_and(|by| by.iter().any(|by| by == "call"));
+        is_call.then(|| row.spread(self.columns.len(), self.sources.len()))
     }
 
     /// The number by which rows are sorted.

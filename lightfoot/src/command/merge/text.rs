@@ -133,10 +133,15 @@ impl Report {
         for metric in &self.columns {
             out += &STATISTICS.map(|statistic| format!(",{}_{statistic}", metric.field)).concat();
         }
+        let is_call = self.rows.first().is_some_and(|row| self.calls(row).is_some());
+        if is_call {
+            out += &STATISTICS.map(|statistic| format!(",calls_{statistic}")).concat();
+        }
         let reports = self.sources.len();
         out += &format!(
-            "\r\n(total),,,,{reports}{}\r\n",
-            self.totals.iter().map(statistics).collect::<String>()
+            "\r\n(total),,,,{reports}{}{}\r\n",
+            self.totals.iter().map(statistics).collect::<String>(),
+            if is_call { ",".repeat(STATISTICS.len()) } else { String::new() }
         );
         let rows = if self.by.is_some() { &self.rows } else { &self.functions };
         for row in &rows[..top.min(rows.len())] {
@@ -146,7 +151,8 @@ impl Report {
                 Some(opcode) => field(&format!("{} {opcode}", row.name)),
                 None => field(&row.name),
             };
-            let numbers = (0..self.columns.len()).map(|column| statistics(&row.spread(column, reports)));
+            let columns = self.columns.len() + usize::from(is_call);
+            let numbers = (0..columns).map(|column| statistics(&row.spread(column, reports)));
             out += &format!(
                 "{name},{},{},{line},{}{}\r\n",
                 text(&row.library),

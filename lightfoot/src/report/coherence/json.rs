@@ -2,6 +2,7 @@
 
 use super::{runs, CoherenceReport, Frame, LineRow, ObjectRow, PairRow, Place};
 use crate::report::SCHEMA;
+use ::objects::FieldPlace;
 use coherence::{Counts, LineCounts, Touched};
 use serde_json::{json, Value};
 
@@ -77,7 +78,15 @@ fn line_json(line: &LineRow, line_bytes: u32) -> Value {
             "written": runs(touched.written, line_bytes),
         })
     };
-    let object = |object: &super::Lying| json!({ "name": object.name, "address": object.address, "size_bytes": object.size_bytes });
+    let object = |object: &super::Lying| {
+        let field = |field: &FieldPlace| json!({ "name": field.name, "address": field.address, "size_bytes": field.size_bytes });
+        json!({
+            "name": object.name,
+            "address": object.address,
+            "size_bytes": object.size_bytes,
+            "fields": object.fields.iter().map(field).collect::<Vec<_>>(),
+        })
+    };
     json!({
         "address": line.address,
         "counts": line_counts_json(&line.counts),

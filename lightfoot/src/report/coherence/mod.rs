@@ -9,6 +9,7 @@ mod json;
 mod naming;
 mod text;
 
+use ::objects::FieldPlace;
 use coherence::{CoherenceProfile, Counts, LineCounts, Pair, Touched};
 use instrument::Profile;
 use naming::Namer;
@@ -85,7 +86,7 @@ pub struct LineRow {
 }
 
 /// An object, and where it lies.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lying {
     /// What it is.
     pub name: String,
@@ -93,6 +94,8 @@ pub struct Lying {
     pub address: Option<u64>,
     /// Its bytes, if they are known.
     pub size_bytes: Option<u64>,
+    /// Its fields in the line, where debug information tells its type.
+    pub fields: Vec<FieldPlace>,
 }
 
 /// All lines of the objects of one name.

@@ -1,9 +1,10 @@
 //! Names for sites and addresses of a program that has ended.
 
 use super::{Frame, Lying, PairRow, Place};
+use ::objects::FieldNames;
 use coherence::{HeapBlock, Pair};
-use instrument::Profile;
-use present::order::{set_of, SortRows};
+use instrument::{Module, Profile};
+use present::order::SortRows;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use symbol::{demangle, Kind, Listing, Symbolizer};
@@ -16,6 +17,10 @@ struct Variable {
     address: u64,
     size_bytes: u64,
     name: String,
+    /// Its address in its file.
+    link_address: u64,
+    /// The number of the module.
+    module: usize,
 }
 
 /// Finds names.
@@ -25,13 +30,14 @@ pub(super) struct Namer<'a> {
     places: HashMap<u32, Place>,
     /// Variables by address; read when the first one is asked for.
     variables: Option<Vec<Variable>>,
+    fields: FieldNames,
 }
 
 impl<'a> Namer<'a> {
     pub(super) fn new(profile: &'a Profile) -> Namer<'a> {
         let mut symbols = Symbolizer::new();
         symbols.name_generated(&profile.modules);
-        Namer { profile, symbols, places: HashMap::new(), variables: None }
+        Namer { profile, symbols, places: HashMap::new(), variables: None, fields: FieldNames::default() }
     }
 
     /// A pair with the names of its places.
@@ -55,14 +61,12 @@ impl<'a> Namer<'a> {
     }
 
     fn look_up(&mut self, site: u32) -> Option<Place> {
-        let known = self.profile.sites.get(site as usize)?;
-        let block = self.profile.blocks.get(known.block as usize)?;
-        let module = self.profile.modules.get(block.module as usize)?;
-        let function = self.symbols.function_at(module, known.ip).function;
+        let (module, ip) = self.code(site)?;
+        let function = self.symbols.function_at(module, ip).function;
         let function = demangle(&self.symbols.functions()[function].name);
         let library = module.path.to_string_lossy().into_owned();
         let bare = Frame { function, library, file: None, line: None };
-        let Some(innermost) = self.symbols.frame(module, known.ip) else {
+        let Some(innermost) = self.symbols.frame(module, ip) else {
             return Some(Place { frames: vec![bare] });
         };
         let sources = self.symbols.sources();
@@ -80,8 +84,10 @@ impl<'a> Namer<'a> {
     /// What lies at some addresses, given the blocks of the heap there.
     pub(super) fn objects(&mut self, range: Range<u64>, blocks: &[HeapBlock]) -> Vec<Lying> {
         if !blocks.is_empty() {
-            let named = set_of(blocks.iter().map(|block| self.block(block)));
-            return named.into_iter().collect();
+            let mut named: Vec<Lying> = blocks.iter().map(|block| self.block(block, &range)).collect();
+            named.sort_rows_by_key(|lying| (lying.name.clone(), lying.address));
+            named.dedup_by_key(|lying| lying.address);
+            return named;
         }
         let variables = self.variables(&range);
         match (variables.is_empty(), STACK.contains(&range.start)) {
@@ -91,12 +97,27 @@ impl<'a> Namer<'a> {
         }
     }
 
-    fn block(&mut self, block: &HeapBlock) -> Lying {
+    fn block(&mut self, block: &HeapBlock, range: &Range<u64>) -> Lying {
         let place = block.call.map(|call| self.place(call).named());
         let place = place.filter(|name| !name.is_empty()).unwrap_or_else(|| "?".into());
         let HeapBlock { address, size_bytes, .. } = *block;
         let name = format!("heap block from {place}");
-        Lying { name, address: Some(address), size_bytes: Some(size_bytes) }
+        let memory = address..address.saturating_add(size_bytes);
+        let call = block.call.and_then(|call| self.code(call));
+        let fields = call.map(|(module, ip)| self.fields.of_block(module, ip, &memory, range));
+        Lying {
+            name,
+            address: Some(address),
+            size_bytes: Some(size_bytes),
+            fields: fields.unwrap_or_default(),
+        }
+    }
+
+    /// The module and the address of a site's instruction.
+    fn code(&self, site: u32) -> Option<(&'a Module, u64)> {
+        let known = self.profile.sites.get(site as usize)?;
+        let block = self.profile.blocks.get(known.block as usize)?;
+        Some((self.profile.modules.get(block.module as usize)?, known.ip))
     }
 
     fn variables(&mut self, range: &Range<u64>) -> Vec<Lying> {
@@ -104,12 +125,14 @@ impl<'a> Namer<'a> {
         let all = self.variables.get_or_insert_with(|| variables(profile));
         let from = all.partition_point(|variable| variable.address + variable.size_bytes <= range.start);
         let within = all[from..].iter().take_while(|variable| variable.address < range.end);
-        let lying = |variable: &Variable| Lying {
-            name: demangle(&variable.name),
-            address: Some(variable.address),
-            size_bytes: Some(variable.size_bytes),
+        let mut lying = |variable: &Variable| {
+            let Variable { address, size_bytes, link_address, module, .. } = *variable;
+            let (path, memory) = (&profile.modules[module].path, address..address + size_bytes);
+            let fields = self.fields.of_variable(path, link_address, &memory, range);
+            let (address, size_bytes) = (Some(address), Some(size_bytes));
+            Lying { name: demangle(&variable.name), address, size_bytes, fields }
         };
-        within.map(lying).collect()
+        within.map(&mut lying).collect()
     }
 }
 
@@ -117,7 +140,8 @@ impl<'a> Namer<'a> {
 fn variables(profile: &Profile) -> Vec<Variable> {
     let mut all = Vec::new();
     let mut seen = BTreeSet::new();
-    for module in profile.modules.iter().filter(|module| module.process.is_none()) {
+    let modules = profile.modules.iter().enumerate().filter(|(_, module)| module.process.is_none());
+    for (number, module) in modules {
         if !seen.insert(&module.path) {
             continue;
         }
@@ -125,7 +149,8 @@ fn variables(profile: &Profile) -> Vec<Variable> {
         let named = listing.names.iter().filter(|named| named.kind == Kind::Variable && named.size_bytes > 0);
         all.extend(named.filter_map(|named| {
             let address = listing.mapped(module, named.address)?;
-            Some(Variable { address, size_bytes: named.size_bytes, name: named.name.clone() })
+            let (size_bytes, link_address, name) = (named.size_bytes, named.address, named.name.clone());
+            Some(Variable { address, size_bytes, name, link_address, module: number })
         }));
     }
     all.sort_rows_by_key(|variable| (variable.address, std::cmp::Reverse(variable.size_bytes)));

@@ -25,7 +25,14 @@ fn report() -> CoherenceReport {
             Touched { core: 1, read: 0xff, written: 0xff },
             Touched { core: 2, read: 0, written: 0xf001 },
         ],
-        objects: vec![Lying { name: "counts".into(), address: Some(0x4030), size_bytes: Some(64) }],
+        objects: vec![Lying {
+            name: "counts".into(),
+            address: Some(0x4030),
+            size_bytes: Some(64),
+            fields: [(0x4038, "[1].sum"), (0x4048, "[3].sum")]
+                .map(|(address, name)| FieldPlace { address, size_bytes: 8, name: name.into() })
+                .to_vec(),
+        }],
         pairs: vec![pair.clone()],
     };
     let total = Counts { cold: 3, false_sharing: 99, invalidations: 101, ..Counts::default() };
@@ -57,7 +64,7 @@ fn a_line_has_its_object_its_bytes_and_both_sides() {
     );
     assert!(text.contains("       99        0        0      101  0x4040  counts+16\n"), "{text}");
     assert!(text.contains("      core 1: bytes reads 0-7; writes 0-7\n"), "{text}");
-    assert!(text.contains("      core 2: bytes writes 0,12-15\n"), "{text}");
+    assert!(text.contains("      core 2: bytes writes 0,12-15 (counts[3].sum)\n"), "{text}");
     assert!(text.contains("      99 false: first (near.c:5)\n        after second (near.c:9)\n"), "{text}");
     assert!(text.lines().all(|line| line.len() <= 80), "{text}");
     let source = report().text(SharedBy::Source, 9, &Page::PLAIN);

@@ -2,12 +2,15 @@
 
 use super::{runs, CoherenceReport, LineRow, Lying, PairRow};
 use crate::cli::SharedBy;
+use ::objects::FieldPlace;
 use coherence::{LineCounts, Touched};
 use present::number::{brief, grouped};
 use present::terminal::{middle_cut, printable, Page};
 
 /// Pairs that are shown below a line.
 const PAIRS: usize = 3;
+/// From so many fields on, not all are named.
+const FIELDS: usize = 5;
 
 impl CoherenceReport {
     /// The report with its first `rows` rows as text.
@@ -88,7 +91,7 @@ impl CoherenceReport {
             let named = format!("{:#x}  {}", line.address, objects_of(line));
             out += &row(&cells(&line.counts), &named, page);
             for touched in &line.touched {
-                let text = bytes_of(touched, self.line_bytes);
+                let text = bytes_of(touched, line, self.line_bytes);
                 out += &format!("      {}\n", middle_cut(&text, page.width.saturating_sub(6)));
             }
             for pair in line.pairs.iter().filter(|pair| pair.sharing() > 0).take(PAIRS) {
@@ -148,14 +151,15 @@ fn objects_of(line: &LineRow) -> String {
     line.objects.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn bytes_of(touched: &Touched, line_bytes: u32) -> String {
+fn bytes_of(touched: &Touched, line: &LineRow, line_bytes: u32) -> String {
     let list = |bits: u64| {
+        let fields = fields_of(bits, line, line_bytes);
         let runs = runs(bits, line_bytes);
         let run = |(first, last): &(u32, u32)| match first == last {
             true => first.to_string(),
             false => format!("{first}-{last}"),
         };
-        runs.iter().map(run).collect::<Vec<_>>().join(",")
+        runs.iter().map(run).collect::<Vec<_>>().join(",") + &fields
     };
     let mut parts = Vec::new();
     if touched.read != 0 {
@@ -165,6 +169,30 @@ fn bytes_of(touched: &Touched, line_bytes: u32) -> String {
         parts.push(format!("writes {}", list(touched.written)));
     }
     format!("core {}: bytes {}", touched.core, parts.join("; "))
+}
+
+/// The names of the fields to which a core's bytes of a line belong, in brackets.
+fn fields_of(bits: u64, line: &LineRow, line_bytes: u32) -> String {
+    let touched: Vec<(u64, u64)> = runs(bits, line_bytes)
+        .into_iter()
+        .map(|(first, last)| (line.address + u64::from(first), line.address + u64::from(last)))
+        .collect();
+    let mut names = Vec::new();
+    for object in &line.objects {
+        // Blocks of the heap have a place for a name, which stands above.
+        let of = if object.name.starts_with("heap block") { "" } else { &object.name };
+        let is_touched = |field: &&FieldPlace| {
+            touched
+                .iter()
+                .any(|(first, last)| field.address <= *last && field.address + field.size_bytes > *first)
+        };
+        names.extend(object.fields.iter().filter(is_touched).map(|field| format!("{of}{}", field.name)));
+    }
+    match names.len() {
+        0 => String::new(),
+        more @ FIELDS.. => format!(" ({}, {} more)", names[..FIELDS - 1].join(", "), more - FIELDS + 1),
+        _ => format!(" ({})", names.join(", ")),
+    }
 }
 
 fn pair_lines(pair: &PairRow, page: &Page) -> String {
