@@ -10,6 +10,8 @@
 //! return closes both; a stub of the linkage table is replaced by the function that it jumps to.
 //! Most of these jumps are not recorded, because they lead where the last one did: the function
 //! behind the stub then takes the stub's place at once, and a record that follows corrects it.
+//! Where no call is open, a jump to the beginning of a function is a call of it, as that of the
+//! dynamic linker to the program's `_start`.
 //!
 //! An edge's costs are those between the call and its return. While a function is open, its further
 //! calls are counted and have no costs of their own, because the outermost call has them. Source:
@@ -254,6 +256,13 @@ impl<const N: usize> ShadowStack<N> {
         let Some(slot) = self.frames.last().map(|top| top.slot) else { return };
         self.close(now);
         self.open(slot, (NO_STUB, known), now, collects);
+    }
+
+    /// The first function of a thread jumps to another one, by an edge and with this stack pointer:
+    /// that is a call which nothing returns from.
+    #[inline(never)]
+    pub(super) fn begin(&mut self, pointer: u32, known: Known, now: &Costs<N>, collects: Collects) {
+        self.open(pointer, (NO_STUB, known), now, collects);
     }
 
     /// A return through the slot to which the stack pointer points.

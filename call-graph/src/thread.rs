@@ -409,7 +409,18 @@ impl<const N: usize> ThreadCalls<N> {
             Some(from) if from.is_stub() && keys.stub_of(from.edge) == stub_number(target) => {
                 self.go_through(from.edge, keys);
             }
-            _ => {}
+            Some(_) => {}
+            None => self.begin(event, target, keys),
+        }
+    }
+
+    /// A jump to another function where no call is open.
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self, event: &CallEvent, target: u64, keys: &mut Keys<'_>) {
+        let known = keys.find(event.block, target);
+        if known.kind() == CalleeKind::Function && keys.begins_function(known.edge) {
+            self.stack.begin(event.stack, known, &self.now, self.collects);
         }
     }
 

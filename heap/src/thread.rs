@@ -66,7 +66,7 @@ pub(crate) struct Around {
 }
 
 /// A thread.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Thread {
     frames: Vec<Frame>,
     /// The function whose arguments are being read.

@@ -251,12 +251,7 @@ fn report(
             continue;
         }
         number += 1;
-        let words = match index == 0 && process.images.len() < 2 {
-            true => std::iter::once(&command.program).chain(&command.arguments).collect::<Vec<_>>(),
-            false => process.command.iter().collect(),
-        };
-        let words: Vec<_> = words.into_iter().map(|word| word.to_string_lossy()).collect();
-        let text = one_line(&words.join(" "));
+        let text = one_line(&words_of(index, process, command).join(" "));
         let (mut counted, mut more) = (None, Vec::new());
         let mut dumps = Vec::new();
         let is_own =
@@ -282,8 +277,7 @@ fn report(
             let counts = lackey::count(&own, &outcome.profile, all, &mut symbols);
             more = lackey::lines(&counts, &all.function, process.exit.unwrap_or(outcome.exit));
         }
-        let parent =
-            process.parent.map_or_else(std::process::id, |parent| outcome.processes[parent].pid as u32);
+        let parent = parent_of(process, &outcome.processes);
         let warnings = if index == 0 { &outcome.warnings[..] } else { &[] };
         let dumped = |cut: usize| match dumps.iter().find(|dump| dump.cut as usize == cut) {
             Some(dump) if all.is_verbose() && tool == Tool::Callgrind => dump.lines(process.pid),
@@ -308,6 +302,20 @@ fn report(
         log::write(&entry, (tool, all))?;
     }
     Ok(())
+}
+
+/// The words of a process's command line.
+fn words_of(index: usize, process: &Process, command: &Command) -> Vec<String> {
+    let words: Vec<&OsString> = match index == 0 && process.images.len() < 2 {
+        true => std::iter::once(&command.program).chain(&command.arguments).collect(),
+        false => process.command.iter().collect(),
+    };
+    words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// The number of the process that started this one.
+fn parent_of(process: &Process, processes: &[Process]) -> u32 {
+    process.parent.map_or_else(std::process::id, |parent| processes[parent].pid as u32)
 }
 
 /// The program and its arguments, in one line.
