@@ -258,13 +258,6 @@ impl<const N: usize> ShadowStack<N> {
         self.open(slot, (NO_STUB, known), now, collects);
     }
 
-    /// The first function of a thread jumps to another one, by an edge and with this stack pointer:
-    /// that is a call which nothing returns from.
-    #[inline(never)]
-    pub(super) fn begin(&mut self, pointer: u32, known: Known, now: &Costs<N>, collects: Collects) {
-        self.open(pointer, (NO_STUB, known), now, collects);
-    }
-
     /// A return through the slot to which the stack pointer points.
     #[inline(always)]
     pub(super) fn give_back(&mut self, pointer: u32, now: &Costs<N>) {
