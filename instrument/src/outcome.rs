@@ -304,8 +304,8 @@ pub trait Observer: Send {
     fn ticks(&mut self, _image: u32, _thread: u32, _ticks: Ticks) {}
     /// This thread of an image has reached a mark, behind all records that it was told of.
     fn marked(&mut self, _image: u32, _thread: u32, _deed: Deed) {}
-    /// A thread has forked a child, behind all records of it that were told; the child has none yet.
-    /// Told where a tool's events are recorded and children are followed.
+    /// A thread has forked a child, behind all records of it that were told; the child has none
+    /// yet. Told where a tool's events are recorded and children are followed.
     fn forked(&mut self, _fork: &Fork) {}
     /// The turn of this thread of an image begins, behind all records that were told. Told where
     /// turns have a length, from the second thread on.

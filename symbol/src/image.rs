@@ -220,8 +220,8 @@ fn sections(file: &File<'_>) -> Vec<Section> {
     code.map(section).collect()
 }
 
-/// The second half of the dynamic linker's `_start`, behind its call of `_dl_start`. It is a label in
-/// that function, which leads to the program; as a function of its own it would have no caller.
+/// The second half of the dynamic linker's `_start`, behind its call of `_dl_start`. It is a label
+/// in that function, which leads to the program; as a function of its own it would have no caller.
 const LABEL_OF_START: &[u8] = b"_dl_start_user";
 
 /// Adds the function symbols of one table to `candidates`.
