@@ -6,7 +6,7 @@
 use super::names::expanded;
 use super::requests::Requests;
 use super::settings::{Settings, Tool};
-use super::{end_as, files, image_of, is_skipped, log, one_line, parent_of, said, words_of};
+use super::{end_as, files, image_of, is_skipped, log, logged, parent_of, said, words_of};
 use crate::command::heap;
 use crate::report::heap::{HeapReport, Ran};
 use crate::run::engine;
@@ -87,7 +87,7 @@ fn write(
         dumped: Vec::new(),
         pid: process.pid,
         parent: parent_of(process, &outcome.processes),
-        command: &one_line(&report.ran.command.join(" ")),
+        command: &logged(&report.ran.command),
         warnings: &report.warnings,
         counted: None,
         more,

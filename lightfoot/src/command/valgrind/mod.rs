@@ -251,7 +251,8 @@ fn report(
             continue;
         }
         number += 1;
-        let text = one_line(&words_of(index, process, command).join(" "));
+        let words = words_of(index, process, command);
+        let (text, said) = (one_line(&words.join(" ")), logged(&words));
         let (mut counted, mut more) = (None, Vec::new());
         let mut dumps = Vec::new();
         let is_own =
@@ -290,7 +291,7 @@ fn report(
         let entry = log::Entry {
             pid: process.pid,
             parent,
-            command: &text,
+            command: &said,
             warnings,
             counted,
             is_begun: index == 0 && requests.head.is_none() && requests.writes_at_once,
@@ -318,10 +319,19 @@ fn parent_of(process: &Process, processes: &[Process]) -> u32 {
     process.parent.map_or_else(std::process::id, |parent| processes[parent].pid as u32)
 }
 
-/// The program and its arguments, in one line.
+/// The program and its arguments, as the log has them.
 fn said(command: &Command) -> String {
-    let words: Vec<_> = std::iter::once(&command.program).chain(&command.arguments).collect();
-    one_line(&words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
+    let words = std::iter::once(&command.program).chain(&command.arguments);
+    logged(&words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
+}
+
+/// The words of a command, as the log has them: Valgrind's puts a backslash before these letters.
+fn logged(words: &[String]) -> String {
+    let mut text = words.join("\0");
+    for letter in ["\\", " ", "<", ">"] {
+        text = text.replace(letter, &format!("\\{letter}"));
+    }
+    text.replace('\0', " ").replace('\n', "\\n")
 }
 
 /// A command in one line.
