@@ -160,6 +160,13 @@ impl Keys<'_> {
             .is_some_and(|(start, bytes)| address.wrapping_sub(*start) < *bytes)
     }
 
+    /// Whether the address of an edge is where its function begins.
+    pub(super) fn begins_function(&self, edge: u32) -> bool {
+        let EdgeTable { all, extents, .. } = &*self.table;
+        let edge = edge as usize;
+        all.get(edge).zip(extents.get(edge)).is_some_and(|(key, (start, _))| key.target == *start)
+    }
+
     /// What is known of an edge.
     pub(super) fn known(&self, edge: u32) -> Known {
         self.table.all[edge as usize].known

@@ -10,6 +10,8 @@
 //! return closes both; a stub of the linkage table is replaced by the function that it jumps to.
 //! Most of these jumps are not recorded, because they lead where the last one did: the function
 //! behind the stub then takes the stub's place at once, and a record that follows corrects it.
+//! Where no call is open, a jump to the beginning of a function is a call of it, as that of the
+//! dynamic linker to the program's `_start`.
 //!
 //! An edge's costs are those between the call and its return. While a function is open, its further
 //! calls are counted and have no costs of their own, because the outermost call has them. Source:

@@ -402,14 +402,32 @@ impl<const N: usize> ThreadCalls<N> {
     fn jump(&mut self, event: &CallEvent, target: u64, keys: &mut Keys<'_>) {
         // A long jump has set the stack pointer before it.
         self.stack.abandon(event.stack, &self.now);
-        // Most indirect jumps are those of a `switch`.
         match self.stack.innermost() {
-            Some(from) if !keys.is_within(from.edge, target) => self.leave(from, event.block, target, keys),
+            Some(from) => self.jump_from(from, event.block, target, keys),
+            None => self.begin(event, target, keys),
+        }
+    }
+
+    /// A jump while the innermost open call is `from`.
+    #[inline(always)]
+    fn jump_from(&mut self, from: Known, block: u32, target: u64, keys: &mut Keys<'_>) {
+        // Most indirect jumps are those of a `switch`.
+        if !keys.is_within(from.edge, target) {
+            self.leave(from, block, target, keys);
+        } else if from.is_stub() && keys.stub_of(from.edge) == stub_number(target) {
             // The second half of a stub may lead to its first.
-            Some(from) if from.is_stub() && keys.stub_of(from.edge) == stub_number(target) => {
-                self.go_through(from.edge, keys);
-            }
-            _ => {}
+            self.go_through(from.edge, keys);
+        }
+    }
+
+    /// A jump to another function where no call is open: a call that nothing returns from.
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self, event: &CallEvent, target: u64, keys: &mut Keys<'_>) {
+        let known = keys.find(event.block, target);
+        if keys.begins_function(known.edge) {
+            // The slot is the one to which the stack pointer points.
+            self.call(event.stack.wrapping_add(8), known, target, keys);
         }
     }
 

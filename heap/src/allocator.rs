@@ -4,6 +4,7 @@
 //! over. **Leaves out** allocators of a program's own that have other names: blocks that they
 //! divide are one block here; and functions that copy strings, whose length no argument says.
 
+use event::Stream;
 use instrument::Module;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -41,6 +42,16 @@ pub enum Follows {
     Copies,
     /// None.
     Nothing,
+}
+
+impl Follows {
+    /// The references that are recorded for these functions.
+    pub(crate) fn stream(self) -> Stream {
+        match self {
+            Follows::Blocks => Stream::Allocated,
+            Follows::Copies | Follows::Nothing => Stream::Counts,
+        }
+    }
 }
 
 impl Function {

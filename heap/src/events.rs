@@ -8,6 +8,7 @@ use crate::{Call, Follows, HeapProfile};
 use instrument::Module;
 
 /// The events so far.
+#[derive(Clone)]
 pub struct AdHocEvents {
     calls: Vec<Call>,
     modules: Vec<Module>,

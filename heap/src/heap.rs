@@ -66,6 +66,7 @@ struct Unmatched {
 }
 
 /// The heap.
+#[derive(Clone)]
 pub(crate) struct Heap {
     frames_max: usize,
     pub(crate) live: LiveBlocks,
@@ -95,6 +96,28 @@ impl Heap {
             unmatched: ByNumber::default(),
             lost: 0,
         }
+    }
+
+    /// The heap of a forked child, whose first thread `made` goes on as `maker` does, which has run
+    /// this many instructions.
+    pub(crate) fn forked(&mut self, (maker, made): (u32, u32), instructions: u64) -> Heap {
+        let (thread, _) = self.threads.entry(maker).or_default();
+        self.now += instructions.saturating_sub(thread.last_instructions);
+        thread.last_instructions = instructions;
+        let mut own = thread.clone();
+        own.last_instructions = 0;
+        // The other threads do not exist in the child, nor what they may complete.
+        let others = std::mem::take(&mut self.threads);
+        let mut child = self.clone();
+        self.threads = others;
+        child.unmatched.clear();
+        child.threads.insert(made, (own, Groups::default()));
+        child
+    }
+
+    /// Instructions of all threads so far.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
     }
 
     /// Reads records of a thread.

@@ -9,7 +9,8 @@
 //! Numbers are those of DHAT, Valgrind's tool: sizes are those that the program asked for, no bytes
 //! count as one; a resized block counts again with its new size and stays a block of the place that
 //! allocated it first; of several equal peaks the last one counts. **Leaves out** what the kernel
-//! reads and writes in blocks, and programs that the program starts. Source: the manual of DHAT.
+//! reads and writes in blocks. Programs that the program starts are followed by [`ImageHeaps`],
+//! which keeps a heap for each. Source: the manual of DHAT.
 //!
 //! ```
 //! use lightfoot_heap::HeapTool;
@@ -32,6 +33,7 @@ mod ask;
 mod events;
 mod follow;
 mod heap;
+mod images;
 mod live;
 mod sites;
 mod snapshots;
@@ -44,11 +46,12 @@ pub use allocator::{Entries, Follows, Function};
 pub use amount::Amount;
 pub use events::AdHocEvents;
 pub use follow::{Blocks, CallStack, Found, WARMED};
+pub use images::ImageHeaps;
 pub use sites::Site;
 pub use snapshots::{Snapshot, SnapshotKind, SnapshotPlan};
 pub use thread::{StackFrame, StackPlace};
 
-use ask::{Asker, SharedKnown};
+use ask::{Asker, Known, SharedKnown};
 use event::Stream;
 use heap::Heap;
 use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
@@ -132,10 +135,7 @@ impl HeapTool {
 
 impl Tool for HeapTool {
     fn stream(&self) -> Stream {
-        match self.follows {
-            Follows::Blocks => Stream::Allocated,
-            Follows::Copies | Follows::Nothing => Stream::Counts,
-        }
+        self.follows.stream()
     }
 
     fn sums(&self) -> Sums {

@@ -51,6 +51,7 @@ pub const WARMED: usize = 64;
 pub(crate) const NO_COUNTS: u32 = u32::MAX;
 
 /// The blocks that live.
+#[derive(Clone)]
 pub(crate) struct LiveBlocks {
     /// Leaves of the table of pages; 0 is none.
     root: Vec<u32>,

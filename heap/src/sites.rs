@@ -53,6 +53,7 @@ enum Sizes {
 }
 
 /// A place, and what changes while the program runs.
+#[derive(Clone)]
 struct Running {
     site: Site,
     now: Amount,
@@ -62,6 +63,7 @@ struct Running {
 }
 
 /// All places.
+#[derive(Clone)]
 pub(crate) struct Sites {
     /// Places by a hash of their stacks; of several with one hash, the later ones follow it.
     numbers: ByNumber<u64, u32>,

@@ -76,6 +76,7 @@ pub(crate) fn padding_bytes(size_bytes: u64) -> u64 {
 }
 
 /// The snapshots of a program that runs.
+#[derive(Clone)]
 pub(crate) struct Snapshots {
     plan: SnapshotPlan,
     taken: Vec<Snapshot>,

@@ -68,7 +68,7 @@ pub struct StackPlace {
 }
 
 /// A thread.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Thread {
     frames: Vec<Frame>,
     /// The function whose arguments are being read.

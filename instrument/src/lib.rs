@@ -42,7 +42,7 @@ pub mod virtual_machine;
 pub use call::CallRecords;
 pub use error::{Error, ErrorKind};
 pub use outcome::{
-    Aslr, Children, Command, ComplexCounts, EndedImage, EngineStats, Exit, Observer, Options, Outcome,
+    Aslr, Children, Command, ComplexCounts, EndedImage, EngineStats, Exit, Fork, Observer, Options, Outcome,
     Process, Progress, Running, Standstill, Thread, Threads, TurnStart, Unobserved,
 };
 pub use profile::{Block, Instruction, Module, Numbering, Profile, Site};

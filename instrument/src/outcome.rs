@@ -84,7 +84,8 @@ pub struct Options {
     pub aslr: Aslr,
     /// The references that are recorded.
     pub stream: Stream,
-    /// What to do with child processes. With a tool, children always run natively.
+    /// What to do with child processes. With a [`Tool`](crate::tool::Tool), children always run
+    /// natively.
     pub children: Children,
     /// Folder in which translations are kept from run to run, of at most a gigabyte, so that a
     /// program that ran before starts faster; `None`: they are not kept from run to run, but
@@ -303,6 +304,9 @@ pub trait Observer: Send {
     fn ticks(&mut self, _image: u32, _thread: u32, _ticks: Ticks) {}
     /// This thread of an image has reached a mark, behind all records that it was told of.
     fn marked(&mut self, _image: u32, _thread: u32, _deed: Deed) {}
+    /// A thread has forked a child, behind all records of it that were told; the child has none
+    /// yet. Told where a tool's events are recorded and children are followed.
+    fn forked(&mut self, _fork: &Fork) {}
     /// The turn of this thread of an image begins, behind all records that were told. Told where
     /// turns have a length, from the second thread on.
     fn turn(&mut self, _image: u32, _thread: u32, _start: TurnStart) {}
@@ -311,6 +315,17 @@ pub trait Observer: Send {
     /// Called about ten times a second. If there is only one core, it is called after stops only,
     /// so it may be called less often.
     fn progress(&mut self, _progress: &Progress) {}
+}
+
+/// A process that was forked: its memory begins as a copy of its maker's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fork {
+    /// The image and the thread that have forked it.
+    pub maker: (u32, u32),
+    /// Its image and its thread.
+    pub made: (u32, u32),
+    /// Instructions of the maker's thread so far, if threads keep a running sum of them.
+    pub instructions: u64,
 }
 
 /// An observer that ignores everything.

@@ -92,7 +92,8 @@ pub(crate) fn run_instrumented(
     let evidence = Evidence::default();
     let stream = bounded(options.stream);
     // A tool knows its blocks by numbers that they got while the program ran.
-    let of_images = if instrumenter.is_some() { BlocksOfImages::Apart } else { BlocksOfImages::Merged };
+    let follows = instrumenter.as_ref().is_none_or(|tool| tool.borrow().follows_children());
+    let of_images = if follows { BlocksOfImages::Merged } else { BlocksOfImages::Apart };
     let consumer = Consumer::new(
         observer,
         (&stream, options.calls, of_images),
@@ -123,8 +124,10 @@ pub(crate) fn run_instrumented(
         let threads = options.threads;
         let mut host = Host::new(pid, stream, observing, returned, blocks, binding, evidence.clone());
         // The children of a program that ran already run natively.
-        if instrumenter.is_none() && is_own {
+        if follows && is_own {
             host.children = options.children;
+        }
+        if instrumenter.is_none() && is_own {
             host.translations = kept_in(options).filter(|_| addresses_repeat);
         }
         host.guard = guard;

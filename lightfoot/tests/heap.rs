@@ -504,3 +504,81 @@ int main(void) { outer(); return 0; }
     let stack = heap.sites("tail")[0]["stack"].as_array().unwrap();
     assert_eq!(stack.iter().map(|frame| heap.name(frame)).collect::<Vec<_>>(), ["tail", "main"]);
 }
+
+/// A program that allocates, forks a child that does and frees what it inherited, and starts
+/// itself, which allocates too.
+const FAMILY: &str = r#"
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define APART __attribute__((noinline))
+APART char *first(void) { char *own = malloc(1000); *own = 1; return own; }
+APART char *second(void) { char *own = malloc(500); *own = 1; return own; }
+APART char *third(void) { char *own = malloc(70); *own = 1; return own; }
+APART void happens(long units) {
+    volatile long words[6] = { 0x44480000, units, 0, 0, 0, 0 }; long answer = 7;
+    __asm__ volatile("rol $3,%%rdi\n rol $13,%%rdi\n rol $61,%%rdi\n rol $51,%%rdi\n xchg %%rbx,%%rbx"
+        : "+d"(answer) : "a"(words) : "cc", "memory"); }
+int main(int count, char **words) {
+    char *again[] = { words[0], "again", 0 }; pid_t child; int status;
+    if (count > 1) return *third() != 1;
+    char *own = first(); happens(10);
+    if (!fork()) { char *more = second(); happens(3); free(own); _exit(*more != 1); }
+    wait(&status);
+    if (status || posix_spawn(&child, words[0], 0, 0, again, environ)) return 1;
+    waitpid(child, &status, 0); return status + *own - 1; }
+"#;
+
+#[test]
+fn heaps_of_children_go_on_from_their_makers() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "family", &["-O1", "-g", "-D_GNU_SOURCE"], FAMILY) else { return };
+    let run = |folder: &str, options: &[&str]| {
+        let folder = bench.join(folder);
+        std::fs::create_dir(&folder).unwrap();
+        let command = lightfoot().within(&folder).args(["valgrind", "--log-file=log.%p"]).args(options);
+        command.arg(&program).run().ends_with(0);
+        let names = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let (logs, files): (Vec<_>, Vec<_>) = names.partition(|path| path.file_stem().unwrap() == "log");
+        assert_eq!(logs.len(), files.len(), "{files:?}");
+        let mut texts: Vec<_> = files.iter().map(|path| std::fs::read(path).unwrap()).collect();
+        // The program that was started has least, and the forked child most.
+        texts.sort_by_key(|text| points_of_size(text));
+        texts
+    };
+    let children = "--trace-children=yes";
+    let heaps: Vec<Value> = run("dhat", &["--tool=dhat", children]).iter().map(|text| json(text)).collect();
+    let expected: [&[(&str, (u64, u64))]; 3] = [
+        &[("third main", (70, 1))],
+        &[("first main", (1000, 1))],
+        &[("first main", (1000, 1)), ("second main", (500, 1))],
+    ];
+    assert_eq!(heaps.len(), expected.len());
+    for (heap, expected) in heaps.iter().zip(expected) {
+        let own = points(heap).into_iter().filter(|(stack, _)| stack.ends_with(" main"));
+        let expected = expected.iter().map(|(stack, sum)| ((*stack).to_owned(), *sum));
+        assert_eq!(own.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
+    let at_end =
+        |heap: &Value| heap["pps"].as_array().unwrap().iter().map(|p| p["eb"].as_u64().unwrap()).sum();
+    let at_end: Vec<u64> = heaps.iter().map(at_end).collect();
+    assert_eq!((at_end[1] + 500 - 1000, at_end[0] + 430), (at_end[2], at_end[2]), "{at_end:?}");
+    assert_eq!(run("alone", &["--tool=dhat"]).len(), 1, "without the option children run natively");
+
+    let events = run("events", &["--tool=dhat", "--mode=ad-hoc", children]);
+    let mut sums: Vec<u64> =
+        events.iter().map(|text| points(&json(text)).values().map(|sum| sum.0).sum()).collect();
+    sums.sort_unstable();
+    assert_eq!(sums, [0, 10, 13]);
+    let snapshots = run("massif", &["--tool=massif", children]);
+    let texts: Vec<_> = snapshots.iter().map(|text| String::from_utf8_lossy(text)).collect();
+    let having = |line: &str| texts.iter().filter(|text| text.contains(line)).count();
+    assert_eq!(["70\n", "1000\n", "1500\n"].map(|bytes| having(&format!("mem_heap_B={bytes}"))), [1, 2, 1]);
+}
+
+/// The bytes that a file of DHAT has in all; 0 of other files.
+fn points_of_size(text: &[u8]) -> u64 {
+    let file: Value = serde_json::from_slice(text).unwrap_or_default();
+    file["pps"].as_array().into_iter().flatten().map(|point| point["tb"].as_u64().unwrap()).sum()
+}

@@ -287,6 +287,47 @@ fn threads_in_turns_repeat() {
     }
 }
 
+/// Two threads wait for each other by reading memory.
+const SPINS: &str = r#"
+#include <pthread.h>
+static volatile long whose;
+static void *work(void *own) {
+    for (int turn = 0; turn < 50; turn++) {
+        while (whose != (long)own) {}
+        whose = 1 - (long)own;
+    }
+    return 0;
+}
+int main(void) {
+    pthread_t one;
+    pthread_create(&one, 0, work, (void *)1);
+    work(0);
+    pthread_join(one, 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn turns_with_a_length_end_while_threads_wait_for_memory() {
+    let bench = Bench::new();
+    let program = compiled(&bench, "spins", SPINS, &["-pthread"]);
+    let options = ["--repeatable", "--turns", "--quantum", "1000"];
+    let first = counted(&program, &options, &[]);
+    assert!(first.1 > 100 * 500, "each of a hundred waits takes a turn: {}", first.1);
+    for _ in 0..3 {
+        assert_eq!(counted(&program, &options, &[]), first);
+    }
+    for (options, expected) in [
+        (&["--quantum", "1000"][..], "--repeatable --turns"),
+        (&["--repeatable", "--turns", "--quantum", "7"], "expected 100"),
+        (&["--repeatable", "--turns", "--quantum", "1000", "--region", "r"], "leave out --region"),
+    ] {
+        let ran = lightfoot().arg("count").args(options).arg(&program).run();
+        let said = text(&ran.stderr);
+        assert!(ran.status != 0 && said.contains(expected), "{said}");
+    }
+}
+
 #[test]
 fn a_declared_processor_is_shown_everywhere() {
     let bench = Bench::new();

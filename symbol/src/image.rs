@@ -242,6 +242,10 @@ fn sections(file: &File<'_>) -> Vec<Section> {
     code.map(section).collect()
 }
 
+/// The second half of the dynamic linker's `_start`, behind its call of `_dl_start`. It is a label
+/// in that function, which leads to the program; as a function of its own it would have no caller.
+const LABEL_OF_START: &[u8] = b"_dl_start_user";
+
 /// Adds the function symbols of one table to `candidates`.
 fn collect<'data: 'file, 'file>(
     symbols: impl Iterator<Item = object::read::elf::ElfSymbol64<'data, 'file, object::LittleEndian>>,
@@ -254,6 +258,7 @@ fn collect<'data: 'file, 'file>(
             (STT_FUNC | STT_GNU_IFUNC, false, false) => 0,
             (STT_FUNC | STT_GNU_IFUNC, false, true) => 1,
             (STT_FUNC | STT_GNU_IFUNC, true, _) => 2,
+            (STT_NOTYPE, ..) if symbol.name_bytes().is_ok_and(|name| name == LABEL_OF_START) => continue,
             (STT_NOTYPE, ..) => 4,
             _ => continue,
         };

@@ -313,7 +313,7 @@ impl Host<'_> {
         }
         // No record can name a site, a block or a request that does not exist yet.
         let requests =
-            image.translator.instrumenter.as_ref().map_or(0, |instrumenter| instrumenter.borrow().requests());
+            image.translator.instrumenter.as_ref().map_or(0, |instrumenter| instrumenter.requests());
         let (sites, blocks) = (image.translator.sites.len() as u32, image.translator.blocks.len() as u32);
         // Words of calls name blocks.
         let requests = if self.calls == CallRecords::None { requests } else { blocks };

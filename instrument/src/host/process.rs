@@ -20,12 +20,14 @@
 
 use super::attachment::Attachment;
 use super::gathering::Gathering;
+use super::ring::RingMessage;
 use super::state::Host;
 use super::task::ProcessState;
 use super::task::ProgramThread;
 use super::task::StepOutcome;
 use crate::image::{number, Image, Place};
-use crate::outcome::{Exit, Process};
+use crate::instrumentation::instrumenter::ImageInstrumenter;
+use crate::outcome::{Exit, Fork, Process};
 use crate::store::kept::{KeptTranslations, Origin};
 use crate::target::credentials;
 use crate::target::executable;
@@ -163,6 +165,7 @@ impl Host<'_> {
                 self.begins(tid, new);
                 self.marking.iter_mut().for_each(|marking| marking.maker = Some(parent));
                 self.adopt(tid, tid, number);
+                self.tell_fork((parent, tid));
                 self.gathering.iter().for_each(|gathering| gathering.add(tid));
             }
             Err(error) => {
@@ -171,6 +174,22 @@ impl Host<'_> {
                 self.lose(tid, &error);
             }
         }
+    }
+
+    /// Tells the observer of a fork by `maker`, behind the records that it has made, if a tool's
+    /// events are recorded.
+    fn tell_fork(&mut self, (maker, made): (i32, i32)) {
+        if self.instrumenter.is_none() {
+            return;
+        }
+        // A child that cannot be adopted ends the run.
+        let Some(&ProgramThread { image, number, .. }) = self.threads.get(&made) else { return };
+        self.hand_over_records(maker);
+        let made = (image, number);
+        let ProgramThread { context, image, number, .. } = self.threads[&maker];
+        let instructions = self.image_of(image).instructions(context);
+        let maker = (image, number);
+        self.give(RingMessage::Forked(Fork { maker, made, instructions }));
     }
 
     /// Notes the arguments of a process that runs already.
@@ -335,10 +354,9 @@ impl Host<'_> {
             }
         };
         self.prepare_shown(pid);
-        if let Some(instrumenter) = &self.instrumenter {
-            instrumenter.borrow_mut().starts(number, pid, self.blocks_ended);
-        }
-        image.translator.instrumenter = self.instrumenter.clone();
+        let tool = self.instrumenter.as_ref();
+        image.translator.instrumenter =
+            tool.map(|tool| ImageInstrumenter::starts(tool, number, pid, self.blocks_ended));
         if let Some(probes) = &self.probes {
             probes.borrow_mut().install(pid)?;
             image.maps.watcher = Some(probes.clone());

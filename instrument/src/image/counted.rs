@@ -215,6 +215,11 @@ impl Image {
         (self.translator.calls != CallRecords::None).then_some(Ticks { instructions, loads, stores })
     }
 
+    /// The instructions of the thread in context `context`, if it has a running sum of them.
+    pub(crate) fn instructions(&self, context: usize) -> u64 {
+        self.read64(context, tick_address(0))
+    }
+
     /// The numbers of instructions, loads and stores of a block from its instruction `first` on.
     pub(super) fn sums(&self, block: &Block, first: u32) -> [u64; 3] {
         let range = (block.first + first) as usize..(block.first + block.count) as usize;

@@ -31,6 +31,7 @@ use crate::code::lookup::TableSize;
 use crate::code::resident_pages::ResidentPages;
 use crate::error::Error;
 use crate::evidence::{Evidence, Forgery};
+use crate::instrumentation::instrumenter::ImageInstrumenter;
 use crate::plan::hotness::SAMPLE_RECORDS;
 use crate::plan::instruction_cache::InlineICache;
 use crate::plan::instruction_cache::COUNTED_EVERY;
@@ -204,6 +205,8 @@ impl Image {
         image.translator.watch = self.translator.watch.clone();
         image.translator.set_answered(self.translator.answered());
         image.translator.calls = self.translator.calls;
+        image.translator.instrumenter =
+            self.translator.instrumenter.as_ref().map(ImageInstrumenter::of_child);
         image.replace_inherited(pid, context)?;
         Ok(image)
     }

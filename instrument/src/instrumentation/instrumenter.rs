@@ -2,7 +2,9 @@
 //! the tables that it needs.
 //!
 //! It runs on the control thread. Table updates go through a channel before the code that they
-//! describe can run, so that the analysis never gets a record without its table entries.
+//! describe can run, so that the analysis never gets a record without its table entries. Images
+//! that live at the same time have one tool, and numbers of their own ([`ImageInstrumenter`]);
+//! their records are read without tables.
 
 use super::request::{Requests, ToolCounters};
 use super::view::{BlockView, InstructionFacts, Procedures};
@@ -65,44 +67,71 @@ pub(crate) enum TableUpdate {
 pub(crate) struct ToolInstrumenter {
     instrument: Instrumenter,
     procedures: Box<dyn Procedures>,
-    updates: Sender<TableUpdate>,
+    /// Gets the tables; none where events are read without them.
+    updates: Option<Sender<TableUpdate>>,
     /// The running sums of each thread.
-    pub(crate) sums: Sums,
+    sums: Sums,
     pub(crate) counters: ToolCounters,
     /// Why the run must end: the first request that cannot be fulfilled.
     pub(crate) fault: Option<String>,
+}
+
+/// The instrumenter of a run, which its images share.
+pub(crate) type SharedInstrumenter = Rc<RefCell<ToolInstrumenter>>;
+
+/// The instrumenter of a run as one of its images uses it.
+pub(crate) struct ImageInstrumenter {
+    tool: SharedInstrumenter,
     /// Number of blocks of all earlier images.
     first_block: u32,
-    /// Number of this image's accepted requests.
+    /// Number of the image's accepted requests.
     requests: u32,
-    /// Number of this image's sites, and of its blocks, that were sent to the analysis side.
+    /// Number of the image's sites, and of its blocks, that were sent to the analysis side.
     sites: usize,
     blocks: usize,
 }
-
-/// The instrumenter of a run: its images use it one after the other.
-pub(crate) type SharedInstrumenter = Rc<RefCell<ToolInstrumenter>>;
 
 impl ToolInstrumenter {
     pub(crate) fn new(
         instrument: Instrumenter,
         procedures: Box<dyn Procedures>,
-        updates: Sender<TableUpdate>,
+        updates: Option<Sender<TableUpdate>>,
         sums: Sums,
     ) -> ToolInstrumenter {
         let counters = ToolCounters::default();
-        ToolInstrumenter {
-            instrument,
-            procedures,
-            updates,
-            sums,
-            counters,
-            fault: None,
-            first_block: 0,
-            requests: 0,
-            sites: 0,
-            blocks: 0,
-        }
+        ToolInstrumenter { instrument, procedures, updates, sums, counters, fault: None }
+    }
+
+    /// Whether images may live at the same time.
+    pub(crate) fn follows_children(&self) -> bool {
+        self.updates.is_none()
+    }
+
+    fn send(&self, update: TableUpdate) {
+        // The analysis side may have ended.
+        let _ = self.updates.as_ref().map(|updates| updates.send(update));
+    }
+}
+
+impl ImageInstrumenter {
+    /// Begins process image number `image`, of process `pid`, which has executed a program. Earlier
+    /// images have `blocks` blocks in all.
+    pub(crate) fn starts(
+        tool: &SharedInstrumenter,
+        image: u32,
+        pid: i32,
+        blocks: usize,
+    ) -> ImageInstrumenter {
+        let path = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        tool.borrow().send(TableUpdate::Starts(Program { image, path }));
+        let tool = tool.clone();
+        ImageInstrumenter { tool, first_block: blocks as u32, requests: 0, sites: 0, blocks: 0 }
+    }
+
+    /// The instrumenter of the image of a forked child, whose code is shown to the tool again.
+    pub(crate) fn of_child(&self) -> ImageInstrumenter {
+        let tool = self.tool.clone();
+        ImageInstrumenter { tool, first_block: 0, requests: 0, sites: 0, blocks: 0 }
     }
 
     /// Number of events that were requested in this image.
@@ -110,21 +139,31 @@ impl ToolInstrumenter {
         self.requests
     }
 
-    /// Begins process image number `image`, of process `pid`. Earlier images have `blocks` blocks
-    /// in all.
-    pub(crate) fn starts(&mut self, image: u32, pid: i32, blocks: usize) {
-        self.first_block = blocks as u32;
-        (self.requests, self.sites, self.blocks) = (0, 0, 0);
-        let path = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
-        let _ = self.updates.send(TableUpdate::Starts(Program { image, path }));
+    /// The running sums that each thread keeps.
+    pub(crate) fn sums(&self) -> Sums {
+        self.tool.borrow().sums
+    }
+
+    /// Whether a request cannot be fulfilled.
+    pub(crate) fn has_fault(&self) -> bool {
+        self.tool.borrow().fault.is_some()
     }
 
     /// Accepts the requests for block `number`: registers its counters, numbers its events and
     /// appends their descriptions to `accepted`. Stores the first fault.
-    fn book(&mut self, number: u32, mut requests: Requests, accepted: &mut Vec<Request>) -> EventRequests {
+    fn book(
+        &mut self,
+        tool: &mut ToolInstrumenter,
+        number: u32,
+        mut requests: Requests,
+        accepted: &mut Vec<Request>,
+    ) -> EventRequests {
         let mut events = requests.events();
+        if tool.follows_children() && !requests.counters.is_empty() {
+            requests.fault.get_or_insert("counters, where children are followed".into());
+        }
         for (counter, counted) in requests.counters.drain(..) {
-            self.counters.add(number, counter, counted);
+            tool.counters.add(number, counter, counted);
         }
         for event in events.iter_mut() {
             event.number = self.requests;
@@ -135,7 +174,7 @@ impl ToolInstrumenter {
             requests.fault.get_or_insert("more events than a record can number".into());
         }
         if let Some(why) = requests.fault {
-            self.fault.get_or_insert(why);
+            tool.fault.get_or_insert(why);
         }
         events
     }
@@ -151,42 +190,48 @@ impl ToolInstrumenter {
     ) {
         let mut accepted = Vec::new();
         let unknown = Module::default();
+        let shared = self.tool.clone();
+        let tool = &mut *shared.borrow_mut();
         for block in superblock.iter_mut() {
             let instructions = &block.instructions;
             let facts: Vec<InstructionFacts> =
                 instructions.iter().map(|decoded| InstructionFacts::of(decoded, shapes, factory)).collect();
             let module = module_of(block.number).unwrap_or(&unknown);
-            let procedure = self.procedures.at(module, block.ip);
+            let procedure = tool.procedures.at(module, block.ip);
             let number = self.first_block + block.number;
             // The tool looks at the block and makes requests. Accepted events stay with the block,
             // for the planner; their description goes to the analysis side.
-            let names = RefCell::new(&mut self.procedures);
+            let names = RefCell::new(&mut tool.procedures);
             let lines = |address| names.borrow_mut().line(module, address);
             let procedure = procedure.as_ref();
             let view = BlockView { number, instructions, facts: &facts, module, procedure, lines: &lines };
             let mut requests =
                 Requests::new(block.ip, instructions.len(), view.last().map(|last| last.transfer()));
-            (self.instrument)(&view, &mut requests);
+            (tool.instrument)(&view, &mut requests);
             if *stream == Stream::Nothing && !requests.counters.is_empty() {
                 requests
                     .fault
                     .get_or_insert("counters, where its stream says that nothing is counted".into());
             }
             let from = accepted.len();
-            let events = self.book(number, requests, &mut accepted);
+            let events = self.book(tool, number, requests, &mut accepted);
             for request in &mut accepted[from..] {
                 request.ip = instructions[request.index as usize].instruction.ip();
             }
             block.events = events;
         }
         if !accepted.is_empty() {
-            let _ = self.updates.send(TableUpdate::Grown(event::Sites::default(), accepted));
+            tool.send(TableUpdate::Grown(event::Sites::default(), accepted));
         }
     }
 
     /// Sends the analysis side the sites and blocks that the last translation has added; `sites`
     /// and `blocks` are those of the whole image.
     pub(crate) fn send_tables(&mut self, sites: &[Site], blocks: &[Block]) {
+        let tool = self.tool.borrow();
+        if tool.follows_children() {
+            return;
+        }
         let first_block = self.first_block;
         let new = sites[self.sites..].iter();
         let new =
@@ -196,6 +241,6 @@ impl ToolInstrumenter {
             more.map(|block| event::Block { ip: block.ip, len_bytes: block.len, instructions: block.count });
         let grown = event::Sites { sites: new.collect(), blocks: more.collect() };
         (self.sites, self.blocks) = (sites.len(), blocks.len());
-        let _ = self.updates.send(TableUpdate::Grown(grown, Vec::new()));
+        tool.send(TableUpdate::Grown(grown, Vec::new()));
     }
 }

@@ -73,7 +73,7 @@ pub use report::{Report, Row};
 use crate::error::{Error, ErrorKind};
 use crate::instrumentation::instrumenter::ToolInstrumenter;
 use crate::mark::SharedMarker;
-use crate::outcome::{Command, Options, Outcome};
+use crate::outcome::{Command, Observer, Options, Outcome};
 use crate::probe::{self, Probes, SharedProbes};
 use crate::run::{self, Additions};
 use analysis::Analysis;
@@ -106,20 +106,35 @@ pub fn run_named(
     procedures: Box<dyn Procedures>,
     tool: &mut dyn Tool,
 ) -> Result<(Outcome, Report), Error> {
-    run_with(command, options, procedures, tool, (None, None))
+    run_with(command, options, procedures, tool, None)
 }
 
-/// Runs `command` under `tool`, with a marker that answers its requests.
+/// Runs `command` with instrumentation code in all its processes, which may live at the same time
+/// if [`Options::children`] are followed. `observer` gets the events as the program's code wrote
+/// them, with the stream of `options`, and is told of forks. Counters cannot be asked for.
 ///
 /// # Errors
-/// As [`run_tool`].
-pub fn run_marked_tool(
+/// As [`crate::run()`]; if a request cannot be fulfilled ([`ErrorKind::Tool`]).
+pub fn run_observed(
     command: &Command,
     options: &Options,
-    tool: &mut dyn Tool,
+    (instrumenter, sums): (Instrumenter, Sums),
+    observer: &mut dyn Observer,
     marker: SharedMarker,
-) -> Result<(Outcome, Report), Error> {
-    run_with(command, options, Box::new(Unnamed), tool, (None, Some(marker)))
+) -> Result<Outcome, Error> {
+    let instrumenter =
+        Rc::new(RefCell::new(ToolInstrumenter::new(instrumenter, Box::new(Unnamed), None, sums)));
+    let (tool, marker) = (Some(instrumenter.clone()), Some(marker));
+    let additions = Additions { instrumenter: tool, probes: None, marker };
+    let outcome = run::run_instrumented(command, options, observer, additions);
+    unfulfilled(&instrumenter.borrow())?;
+    outcome
+}
+
+/// Fails if a request could not be fulfilled.
+fn unfulfilled(instrumenter: &ToolInstrumenter) -> Result<(), Error> {
+    let why = |why| Error::new(ErrorKind::Tool, format!("the tool's request cannot be fulfilled: {why}"));
+    instrumenter.fault.as_ref().map_or(Ok(()), |fault| Err(why(fault)))
 }
 
 /// The results of probes that ran under the engine.
@@ -143,7 +158,7 @@ pub fn run_probed(
     plan: probe::ProbePlan,
 ) -> Result<(Outcome, Probed), Error> {
     let probes = Rc::new(RefCell::new(Probes::locked(plan)?));
-    let (outcome, _) = run_with(command, options, Box::new(Unnamed), tool, (Some(probes.clone()), None))?;
+    let (outcome, _) = run_with(command, options, Box::new(Unnamed), tool, Some(probes.clone()))?;
     let probes = probes.borrow();
     Ok((outcome, Probed { counters: probes.counters(), states: probes.states().to_vec() }))
 }
@@ -153,20 +168,22 @@ fn run_with(
     options: &Options,
     procedures: Box<dyn Procedures>,
     tool: &mut dyn Tool,
-    (probes, marker): (Option<SharedProbes>, Option<SharedMarker>),
+    probes: Option<SharedProbes>,
 ) -> Result<(Outcome, Report), Error> {
     let (give, updates) = mpsc::channel();
-    let instrumenter =
-        Rc::new(RefCell::new(ToolInstrumenter::new(tool.instrumenter(), procedures, give, tool.sums())));
+    let instrumenter = Rc::new(RefCell::new(ToolInstrumenter::new(
+        tool.instrumenter(),
+        procedures,
+        Some(give),
+        tool.sums(),
+    )));
     let options = Options { stream: tool.stream(), ..options.clone() };
     let mut analysis = Analysis::new(tool, updates);
-    let additions = Additions { instrumenter: Some(instrumenter.clone()), probes, marker };
+    let additions = Additions { instrumenter: Some(instrumenter.clone()), probes, marker: None };
     let outcome = run::run_instrumented(command, &options, &mut analysis, additions);
     analysis.finish();
     let instrumenter = instrumenter.borrow();
-    if let Some(why) = &instrumenter.fault {
-        return Err(Error::new(ErrorKind::Tool, format!("the tool's request cannot be fulfilled: {why}")));
-    }
+    unfulfilled(&instrumenter)?;
     let outcome = outcome?;
     let counters = instrumenter.counters.totals(&outcome.profile);
     let report = tool.finish(&Summary { outcome: &outcome, counters });

@@ -38,7 +38,7 @@ use crate::code::kept_table::KeptTable;
 use crate::code::superblock::{BasicBlock, Steps, Superblock};
 use crate::emit::emitter::{EmitSetting, Emitter};
 use crate::emit::routine;
-use crate::instrumentation::instrumenter::{SharedInstrumenter, Sums};
+use crate::instrumentation::instrumenter::{ImageInstrumenter, Sums};
 use crate::plan::block::{needs_scratch, recorded_transfer, records_references, FragmentPlan, Planner};
 use crate::plan::hotness::{HotnessProfile, Tuning};
 use crate::plan::instruction_cache::{InlineICache, LineIds};
@@ -90,7 +90,7 @@ pub(crate) struct Translator {
     /// The words of code that may change; the allocation is reused.
     words: Vec<u64>,
     /// The run's tool, if it has one.
-    pub(crate) instrumenter: Option<SharedInstrumenter>,
+    pub(crate) instrumenter: Option<ImageInstrumenter>,
     /// Kept translations that have not been verified yet.
     pub(crate) unverified: UnverifiedModules,
     /// Direct branches that lead out of their own module, as (module, target). A linked branch
@@ -440,7 +440,7 @@ impl Translator {
 
     /// How many running sums a thread has: of instructions, then of loads and stores.
     pub(crate) fn summed(&self) -> usize {
-        let sums = || self.instrumenter.as_ref().is_some_and(|tool| tool.borrow().sums == Sums::Instructions);
+        let sums = || self.instrumenter.as_ref().is_some_and(|tool| tool.sums() == Sums::Instructions);
         match self.calls {
             CallRecords::None => usize::from(sums()),
             CallRecords::Instructions => 1,
@@ -494,21 +494,20 @@ impl Translator {
 
     /// Shows the superblock to the tool, if there is one; the tool may ask for events.
     fn ask_tool(&mut self, superblock: &mut [BasicBlock], modules: &impl Modules) {
-        let Some(instrumenter) = &self.instrumenter else { return };
-        let mut instrumenter = instrumenter.borrow_mut();
+        let Some(instrumenter) = &mut self.instrumenter else { return };
         let blocks = &self.blocks;
         let module_of = |number: u32| modules.module(blocks[number as usize].module);
         instrumenter.show(superblock, module_of, &self.stream, (&mut self.shapes, &mut self.factory));
         // A tool's request that cannot be fulfilled ends the run.
-        if instrumenter.fault.is_some() {
+        if instrumenter.has_fault() {
             self.refusal.get_or_insert_with(|| "its instrumentation failed".into());
         }
     }
 
     /// Passes the sites and blocks that the last translation has added to the tool's analysis.
-    fn send_tables_to_tool(&self) {
-        if let Some(instrumenter) = &self.instrumenter {
-            instrumenter.borrow_mut().send_tables(&self.sites, &self.blocks);
+    fn send_tables_to_tool(&mut self) {
+        if let Some(instrumenter) = &mut self.instrumenter {
+            instrumenter.send_tables(&self.sites, &self.blocks);
         }
     }
 }

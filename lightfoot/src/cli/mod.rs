@@ -170,9 +170,6 @@ pub struct Cache {
     /// reference is recorded
     #[arg(long, value_enum, value_name = "BY", num_args = 0..=1, require_equals = true, default_missing_value = "line")]
     pub coherence: Option<SharedBy>,
-    /// With --coherence: end a thread's turn after N instructions, 100 or more
-    #[arg(long, value_name = "N", requires = "coherence", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..))]
-    pub quantum: u32,
     /// With --coherence: threads share N cores and move between them as schedulers move them
     /// [default: each living thread has a core of its own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
@@ -261,6 +258,10 @@ pub struct ShownMachine {
     /// without system calls comes to no end
     #[arg(long, requires = "repeatable")]
     pub turns: bool,
+    /// With --turns of count, or --coherence of cache [default: 10000]: end a thread's turn after N
+    /// instructions, 100 or more, too; every reference is recorded for it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(100..))]
+    pub quantum: Option<u32>,
     /// Run the program K times, each time with its stack at another place, as environments of other
     /// lengths move it natively, and report median and spread of every event; implies --repeatable
     #[arg(long, value_name = "K", value_parser = layouts, conflicts_with_all = ["compare_native", "aslr"])]

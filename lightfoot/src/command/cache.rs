@@ -28,6 +28,11 @@ use simulate::distance::CurveSizes;
 use simulate::{plan_levels, Counts, StreamPlan, WriteBacks, PREDICTORS};
 
 pub(super) fn run(options: &Cache) -> Result<u8> {
+    if let (Some(quantum), None) = (options.run.shown.quantum, options.coherence) {
+        anyhow::bail!(
+            "--quantum {quantum} ends turns of --coherence and of lightfoot count --turns: leave it out"
+        );
+    }
     if options.coherence.is_some() {
         coherence::check(options)?;
     } else if options.cores.is_some() {

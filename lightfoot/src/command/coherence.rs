@@ -18,6 +18,8 @@ use std::num::NonZeroUsize;
 const ROWS: usize = 10;
 /// The longest line whose bytes fit the words of crate `coherence`.
 const LINE_BYTES_MAX: u32 = 128;
+/// Instructions of a turn, unless a number is given.
+const QUANTUM: u32 = 10_000;
 
 /// Refuses options that do not go together with `--coherence`.
 pub(super) fn check(options: &Cache) -> Result<()> {
@@ -90,7 +92,7 @@ pub(super) fn run(
     hierarchy: &Hierarchy,
 ) -> Result<u8> {
     let (private, levels) = private_levels(hierarchy)?;
-    let quantum = options.quantum;
+    let quantum = options.run.shown.quantum.unwrap_or(QUANTUM);
     let mut engine = prepared.options(Stream::References);
     engine.machine.threads = ThreadOrder::InTurnsOf(quantum);
     let cores = options.cores.and_then(|cores| NonZeroUsize::new(cores.into()));

@@ -10,13 +10,22 @@ use crate::run::engine;
 use crate::run::images::Images;
 use crate::run::observe::Counted;
 use crate::run::sections::Recorded;
-use anyhow::Result;
+use anyhow::{bail, Result};
 use event::Stream;
-use instrument::Outcome;
+use instrument::virtual_machine::ThreadOrder;
+use instrument::{CallRecords, Outcome};
 use machine::Machine;
 
 pub(super) fn run(options: &Count) -> Result<u8> {
     let prepared = measure::prepare(Kind::Count, &options.run)?;
+    if let Some(quantum) = options.run.shown.quantum {
+        if !options.run.shown.turns {
+            bail!("--quantum {quantum} ends turns of threads: add --repeatable --turns");
+        }
+        if options.run.region.is_some() || prepared.needs_course() {
+            bail!("--quantum counts the whole run: leave out --region and formats with calls");
+        }
+    }
     prepared.finish_layouts(|| measured(options, &prepared))
 }
 
@@ -47,7 +56,12 @@ struct Ran {
 }
 
 fn plainly(prepared: &measure::Prepared<'_>) -> Result<Ran> {
-    let options = prepared.options(Stream::Counts);
+    let mut options = prepared.options(Stream::Counts);
+    if let Some(quantum) = prepared.run.shown.quantum {
+        // A turn ends behind some records, by the thread's running sum of instructions.
+        (options.stream, options.calls) = (Stream::References, CallRecords::Instructions);
+        options.machine.threads = ThreadOrder::InTurnsOf(quantum);
+    }
     let mut counted = Counted::new(prepared.images(None), options.threads);
     let outcome = engine::run(&prepared.command, &options, &mut counted);
     let (images, threads) = counted.finish();

@@ -5,10 +5,11 @@ use crate::report::heap::{HeapReport, Ran, SiteRow};
 use crate::run::engine;
 use anyhow::Result;
 use heap::{Follows, HeapProfile, HeapTool};
-use instrument::{Command, Options, Outcome};
+use instrument::{Command, Options};
 use present::exit;
 use present::output::Destination;
 use present::terminal::Page;
+use symbol::Symbolizer;
 
 /// Places that the text shows.
 const ROWS: usize = 10;
@@ -21,7 +22,15 @@ pub(super) fn run(options: &Heap) -> Result<u8> {
     let command = Command { program: program.clone(), arguments: arguments.to_vec() };
     let mut tool = HeapTool::new(options.frames);
     let (outcome, _) = engine::run_tool(&command, &Options::default(), &mut tool)?;
-    let mut report = report(&command, &outcome, &tool.into_profile().unwrap_or_default());
+    let words = std::iter::once(&command.program).chain(&command.arguments);
+    let ran = Ran {
+        command: words.map(|word| word.to_string_lossy().into_owned()).collect(),
+        pid: outcome.processes.first().map_or(0, |process| process.pid),
+        exit_status: outcome.exit.status(),
+        partial: outcome.interrupted,
+    };
+    let heap = tool.into_profile().unwrap_or_default();
+    let mut report = report(ran, &outcome.warnings, &heap, &mut Symbolizer::new());
     report.sort_by(match options.sort {
         HeapSort::Total => |site: &SiteRow| site.bytes,
         HeapSort::Peak => |site: &SiteRow| site.peak_bytes,
@@ -49,17 +58,15 @@ pub(super) fn run(options: &Heap) -> Result<u8> {
 }
 
 /// The report of a program that has run, and of its heap.
-pub(super) fn report(command: &Command, outcome: &Outcome, heap: &HeapProfile) -> HeapReport {
-    let words = std::iter::once(&command.program).chain(&command.arguments);
-    let ran = Ran {
-        command: words.map(|word| word.to_string_lossy().into_owned()).collect(),
-        pid: outcome.processes.first().map_or(0, |process| process.pid),
-        exit_status: outcome.exit.status(),
-        partial: outcome.interrupted,
-    };
-    let mut warnings = outcome.warnings.clone();
-    warnings.extend(doubts(heap, &ran.command[0]));
-    HeapReport::new(ran, heap, warnings)
+pub(super) fn report(
+    ran: Ran,
+    warnings: &[String],
+    heap: &HeapProfile,
+    symbols: &mut Symbolizer,
+) -> HeapReport {
+    let mut warnings = warnings.to_vec();
+    warnings.extend(doubts(heap, ran.command.first().map_or("", String::as_str)));
+    HeapReport::new(ran, heap, warnings, symbols)
 }
 
 /// What a user should know about the numbers.

@@ -1,6 +1,7 @@
 //! The only module that calls `instrument`: runs a program, and gives failures their exit status.
 
 use anyhow::Result;
+use heap::ImageHeaps;
 use instrument::mark::SharedMarker;
 use instrument::probe::ProbePlan;
 use instrument::tool::{Probed, Report, Tool};
@@ -48,17 +49,19 @@ pub fn run_tool(command: &Command, options: &Options, tool: &mut dyn Tool) -> Re
     instrument::tool::run_tool(command, options, tool).map_err(failure)
 }
 
-/// Runs `command` under a tool, with a marker that answers its requests.
+/// Follows the heaps of the processes of `command`, with a marker that answers its requests.
 ///
 /// # Errors
 /// The errors of [`run_tool`].
-pub fn run_marked_tool(
+pub fn run_heaps(
     command: &Command,
     options: &Options,
-    tool: &mut dyn Tool,
+    heaps: &mut ImageHeaps,
     marker: SharedMarker,
-) -> Result<(Outcome, Report)> {
-    instrument::tool::run_marked_tool(command, options, tool, marker).map_err(failure)
+) -> Result<Outcome> {
+    keep_memory(options);
+    let options = Options { stream: heaps.stream(), ..options.clone() };
+    instrument::tool::run_observed(command, &options, heaps.instrumenter(), heaps, marker).map_err(failure)
 }
 
 /// Runs `command` with probes in it under a tool.

@@ -212,7 +212,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("cycles", &["lib", "rates", "flow graph stall", "core parts step text", "timing words"]),
     ("call-graph", &["lib", "thread", "keys", "stack", "events"]),
-    ("heap", &["tests", "follow", "ask events heap", "sites thread", "snapshots", "allocator amount lib live word"]),
+    ("heap", &["tests", "images", "follow", "ask events heap", "sites thread", "snapshots", "allocator amount lib live word"]),
     (
         "coherence",
         &["tests", "tool", "naive objects rounds", "ask caches", "own", "directory ways", "copies", "associative counts lib placement turn"],

@@ -24,7 +24,7 @@ mod wide;
 use crate::call::{CallRecords, DirectTarget, Ticks};
 use crate::evidence::{Evidence, Forgery};
 use crate::mark::{Deed, PartCounts};
-use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress, TurnStart};
+use crate::outcome::{ComplexCounts, EndedImage, Fork, Observer, Progress, TurnStart};
 use crate::profile::{self, BlocksOfImages, ComplexTally, Descent, JoinedProfile, Module, Profile};
 use crate::target::memory::Shared;
 use event::{Complex, Record, StateLayout, Stream, Upcoming, PAYLOAD_CODE, VALUES_MAX};
@@ -70,6 +70,8 @@ pub(crate) enum RingMessage {
     ImageEnded(u32, Box<(Profile, Vec<PartCounts>, Descent)>),
     /// The turn of this thread of an image begins.
     Turn { image: u32, thread: u32, start: TurnStart },
+    /// A thread has forked a child, behind the records that it has made so far.
+    Forked(Fork),
     /// This thread of an image has reached a mark, behind the records that it has made so far.
     Marked { image: u32, thread: u32, deeds: Vec<Deed> },
 }
@@ -180,6 +182,12 @@ impl<'o> Consumer<'o> {
             RingMessage::Turn { image, thread, start } => {
                 if delivers {
                     self.observer.turn(image, thread, start);
+                }
+                None
+            }
+            RingMessage::Forked(fork) => {
+                if delivers {
+                    self.observer.forked(&fork);
                 }
                 None
             }

@@ -159,6 +159,19 @@ pub(crate) struct Waiting {
     pub(super) remains: Option<(u64, (u64, u64))>,
     /// What the call has come to.
     pub(super) phase: Phase,
+    /// What has become of its time.
+    pub(super) time: TimeLeft,
+}
+
+/// What has become of the time of a call that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimeLeft {
+    /// The kernel waits for it, or there is none.
+    Kernel,
+    /// It has run out in the system's time, and the call waits on until nothing else can happen.
+    Overdue,
+    /// Nothing else can happen: the host has interrupted the call.
+    Over,
 }
 
 /// What a call that waits has come to.

@@ -168,7 +168,7 @@ impl Host<'_> {
         if self.shown.turns.holder.is_some() || !self.rests() {
             return;
         }
-        let Some((tid, deadline)) = self.next_in_turn() else { return };
+        let Some((tid, deadline)) = self.next_in_turn() else { return self.ends_overdue() };
         if let Some(deadline) = deadline {
             self.shown.clock(self.root).reach(deadline);
         }

@@ -14,7 +14,7 @@
 //!
 //! **Leaves out** timers, whose signals come by the system's time.
 
-use super::state::{Phase, Waiting};
+use super::state::{Phase, TimeLeft, Waiting};
 use super::turns::may_wait;
 use crate::code::fragment::EXIT_SYSTEM_CALL;
 use crate::host::state::Host;
@@ -88,7 +88,8 @@ impl Host<'_> {
         let deadline = wanted.nanoseconds.map(|nanoseconds| now.saturating_add(nanoseconds));
         let remains_at = remains_at(registers).filter(|_| repeats);
         let remains = remains_at.and_then(|at| Some((at, words_at(tid, at)?)));
-        let waiting = Waiting { before: *registers, deadline, remains, phase: Phase::Before };
+        let (phase, time) = (Phase::Before, TimeLeft::Kernel);
+        let waiting = Waiting { before: *registers, deadline, remains, phase, time };
         self.shown.waiting.insert(tid, waiting);
         ptrace::set_registers(tid, &made);
         ptrace::to_system_call(tid, 0);
@@ -185,7 +186,13 @@ impl Host<'_> {
     /// Answers the end of a call that waited.
     fn wait_ends(&mut self, tid: i32) {
         let Some(mut waiting) = self.shown.waiting.remove(&tid) else { return };
-        let Some(result) = restore_arguments(tid, &waiting.before) else { return };
+        let Some(mut result) = restore_arguments(tid, &waiting.before) else { return };
+        if let Some(changed) = waiting.changed_result(result) {
+            result = changed;
+            if let Some(registers) = ptrace::registers(tid) {
+                ptrace::set_registers(tid, &Registers { rax: result as u64, ..registers });
+            }
+        }
         if INTERRUPTED.contains(&result) {
             // The signal's stop follows.
             waiting.phase = Phase::Interrupted;
@@ -193,6 +200,10 @@ impl Host<'_> {
             return ptrace::resume(tid, 0);
         }
         let deadline = waiting.deadline.filter(|_| ran_out(waiting.before.rax, result));
+        if deadline.is_some() && waiting.time == TimeLeft::Kernel && self.waits_on(tid, &mut waiting) {
+            self.shown.waiting.insert(tid, waiting);
+            return;
+        }
         // On the shown clock no time has passed, so all of it remains.
         if let Some((at, (seconds, rest))) = waiting.remains.filter(|_| deadline.is_none()) {
             let bytes = [seconds.to_le_bytes(), rest.to_le_bytes()].concat();
@@ -206,6 +217,31 @@ impl Host<'_> {
             self.shown.clock(process).reach(deadline);
         }
         self.go_on(tid);
+    }
+
+    /// Where threads take turns, makes a call whose time ran out wait on, for ever; returns whether
+    /// it does. On the shown clock no time has passed while others may run, and whether one of them
+    /// would have ended the wait must not depend on the system's time.
+    fn waits_on(&self, tid: i32, waiting: &mut Waiting) -> bool {
+        let is_taken = self.shown.turns.are_taken() && self.threads[&tid].process == self.root;
+        let Some(made) = for_ever(&waiting.before).filter(|_| is_taken) else { return false };
+        (waiting.phase, waiting.time) = (Phase::Before, TimeLeft::Overdue);
+        ptrace::set_registers(tid, &Registers { rip: made.rip + NOP_BYTES, ..made });
+        ptrace::to_system_call(tid, 0);
+        true
+    }
+
+    /// When nothing else can happen: ends the wait with the earliest deadline, if it is overdue.
+    pub(super) fn ends_overdue(&mut self) {
+        let number = |tid: i32| self.threads.get(&tid).map(|thread| thread.number);
+        let all = self.shown.waiting.iter();
+        let deadlines = all.filter_map(|(&tid, waiting)| Some((waiting.deadline()?, number(tid)?, tid)));
+        let Some((_, _, tid)) = deadlines.min() else { return };
+        let Some(waiting) = self.shown.waiting.get_mut(&tid) else { return };
+        if waiting.time == TimeLeft::Overdue && waiting.phase == Phase::Within {
+            waiting.time = TimeLeft::Over;
+            ptrace::interrupt(tid);
+        }
     }
 
     /// If no handler takes the signal that has interrupted a wait, makes the program wait again.
@@ -235,6 +271,42 @@ fn remains_at(registers: &Registers) -> Option<u64> {
         number::SELECT | number::PSELECT => Some(registers.r8),
         number::PPOLL => Some(registers.rdx),
         _ => None,
+    }
+}
+
+impl Waiting {
+    /// The result that the program sees in place of a call's, if that is another one.
+    fn changed_result(&self, result: i64) -> Option<i64> {
+        let call = self.before.rax & 0xffff_ffff;
+        match self.time {
+            TimeLeft::Over if INTERRUPTED.contains(&result) => Some(timed_out(call)),
+            // A word that changed before the call waited on has been changed by who woke it.
+            TimeLeft::Overdue if call == number::FUTEX && result == -i64::from(libc::EAGAIN) => Some(0),
+            _ => None,
+        }
+    }
+}
+
+/// The registers of a call that waits for ever in place of some time. `None` of sleeps, which
+/// nobody ends, and of calls that have changed their arguments when they end.
+fn for_ever(before: &Registers) -> Option<Registers> {
+    const NEVER: u64 = u64::MAX;
+    let made = Registers { orig_rax: u64::MAX, ..*before };
+    Some(match before.rax & 0xffff_ffff {
+        number::POLL => Registers { rdx: NEVER, ..made },
+        number::EPOLL_WAIT | number::EPOLL_PWAIT => Registers { r10: NEVER, ..made },
+        number::PPOLL | number::SIGTIMEDWAIT => Registers { rdx: 0, ..made },
+        number::EPOLL_PWAIT2 | number::FUTEX => Registers { r10: 0, ..made },
+        _ => return None,
+    })
+}
+
+/// The result of a call whose time ran out.
+fn timed_out(call: u64) -> i64 {
+    match call {
+        number::FUTEX => -i64::from(libc::ETIMEDOUT),
+        number::SIGTIMEDWAIT => -i64::from(libc::EAGAIN),
+        _ => 0,
     }
 }
 
@@ -271,5 +343,8 @@ mod tests {
         assert!(ran_out(number::POLL, 0) && !ran_out(number::POLL, 1));
         assert!(ran_out(number::FUTEX, -110) && !ran_out(number::FUTEX, 0));
         assert!(ran_out(number::NANOSLEEP, 0) && !ran_out(number::NANOSLEEP, -4));
+        for call in [number::POLL, number::FUTEX, number::SIGTIMEDWAIT, number::EPOLL_WAIT] {
+            assert!(ran_out(call, timed_out(call)));
+        }
     }
 }

@@ -1,18 +1,18 @@
-//! DHAT and Massif: the heap of a program in their files, and DHAT's sums in the log.
+//! DHAT and Massif: the heaps of processes in their files, and DHAT's sums in the log.
 //!
 //! DHAT may also follow copies (`--mode=copy`), or note events that the program tells of
-//! (`--mode=ad-hoc`). **Leaves out** programs that the program starts; stacks and pages of Massif.
+//! (`--mode=ad-hoc`). **Leaves out** stacks and pages of Massif.
 
 use super::names::expanded;
 use super::requests::Requests;
 use super::settings::{Settings, Tool};
-use super::{end_as, files, log, one_line, said};
+use super::{end_as, files, image_of, is_skipped, log, logged, parent_of, said, words_of};
 use crate::command::heap;
-use crate::report::heap::HeapReport;
+use crate::report::heap::{HeapReport, Ran};
 use crate::run::engine;
-use ::heap::{Follows, HeapTool};
+use ::heap::{Follows, HeapProfile, ImageHeaps};
 use anyhow::Result;
-use instrument::{Command, Options};
+use instrument::{Children, Command, Options, Outcome};
 use present::number::grouped;
 
 /// Runs a program under DHAT or Massif, and returns the exit status.
@@ -20,54 +20,80 @@ use present::number::grouped;
 /// # Errors
 /// When the program cannot be run, or a file cannot be written.
 pub(super) fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
-    let options = Options { machine: all.machine, ..Options::default() };
+    let children = if all.trace_children { Children::Followed } else { Children::Released };
+    let options = Options { machine: all.machine, children, ..Options::default() };
     let massif = &all.massif;
-    let mut follower = match tool {
+    let mut heaps = match tool {
         // Functions that allocate for others take frames, too.
-        Tool::Massif => HeapTool::new(massif.depth + massif.allocating.len()).with_snapshots(all.snapshots),
+        Tool::Massif => {
+            let frames = massif.depth + massif.allocating.len();
+            ImageHeaps::new(frames, Follows::Blocks, Some(all.snapshots))
+        }
         // The allocating function is a frame of Valgrind's, and none of ours.
-        _ => HeapTool::new(all.callers.saturating_sub(1).max(1)).following(all.follows),
+        _ => ImageHeaps::new(all.callers.saturating_sub(1).max(1), all.follows, None),
     };
     let requests = Requests::new(tool, all);
     if requests.borrow().writes_at_once && !all.quiet {
         requests.borrow_mut().head = Some(log::head(&said(command), (tool, all), None));
     }
-    let (outcome, _) = engine::run_marked_tool(command, &options, &mut follower, requests.clone())?;
+    let outcome = engine::run_heaps(command, &options, &mut heaps, requests.clone())?;
     let mut requests = requests.borrow_mut();
     requests.end_lines();
-    let mut profile = follower.into_profile().unwrap_or_default();
-    if tool == Tool::Dhat && all.follows == Follows::Nothing {
-        profile = std::mem::take(&mut requests.events).finish(profile.instructions);
+    let mut number = 0;
+    for (index, process) in outcome.processes.iter().enumerate() {
+        let Some(image) = image_of(process, all) else { continue };
+        if is_skipped(index, &outcome.processes, all) {
+            continue;
+        }
+        number += 1;
+        let mut profile = heaps.profile(image);
+        if tool == Tool::Dhat && all.follows == Follows::Nothing {
+            profile = requests.events.remove(&image).unwrap_or_default().finish(profile.instructions);
+        }
+        write((tool, all), (index, image, number), (command, &outcome, &profile), &mut requests)?;
     }
-    let mut report = heap::report(command, &outcome, &profile);
-    if all.trace_children {
-        let why = "programs that it starts run without being followed: run them under this tool themselves";
-        report.warnings.push(why.to_owned());
-    }
+    Ok(end_as(outcome.exit))
+}
+
+/// Writes the file and the log of a process, by its index, its image, and the number of its files.
+fn write(
+    (tool, all): (Tool, &Settings),
+    (index, image, number): (usize, u32, usize),
+    (command, outcome, profile): (&Command, &Outcome, &HeapProfile),
+    requests: &mut Requests,
+) -> Result<()> {
+    let process = &outcome.processes[index];
+    let ran = Ran {
+        command: words_of(index, process, command),
+        pid: process.pid,
+        exit_status: process.exit.unwrap_or(outcome.exit).status(),
+        partial: outcome.interrupted,
+    };
+    let warnings = if index == 0 { &outcome.warnings[..] } else { &[] };
+    let report = heap::report(ran, warnings, profile, &mut requests.symbols);
     let (named, otherwise, text, more) = match tool {
-        Tool::Massif => (&all.massif_file, "massif.out.%p", report.massif(massif), Vec::new()),
+        Tool::Massif => (&all.massif_file, "massif.out.%p", report.massif(&all.massif), Vec::new()),
         _ => (&all.dhat_file, "dhat.out.%p", report.dhat(), totals(&report)),
     };
     let named = named.as_deref().unwrap_or(otherwise);
-    let name = expanded(named, report.ran.pid, 1).map_err(anyhow::Error::msg)?;
-    files::put(&name, &text)?;
+    files::put(&expanded(named, process.pid, number).map_err(anyhow::Error::msg)?, &text)?;
+    let printed = match requests.printed.get(&process.pid) {
+        Some(printed) if !requests.writes_at_once => printed.with_dumps(image, |_| Vec::new()),
+        _ => Vec::new(),
+    };
     let entry = log::Entry {
-        is_begun: requests.head.is_none() && requests.writes_at_once,
-        printed: requests.printed.get(&report.ran.pid).map_or(&[][..], |printed| match all.log_file {
-            Some(_) => &printed.lines,
-            None => &[],
-        }),
+        is_begun: index == 0 && requests.head.is_none() && requests.writes_at_once,
+        printed: &printed,
         dumped: Vec::new(),
-        pid: report.ran.pid,
-        parent: std::process::id(),
-        command: &one_line(&report.ran.command.join(" ")),
+        pid: process.pid,
+        parent: parent_of(process, &outcome.processes),
+        command: &logged(&report.ran.command),
         warnings: &report.warnings,
         counted: None,
         more,
-        number: 1,
+        number,
     };
-    log::write(&entry, (tool, all))?;
-    Ok(end_as(outcome.exit))
+    log::write(&entry, (tool, all))
 }
 
 /// The lines of the log that readers of Valgrind's look for.

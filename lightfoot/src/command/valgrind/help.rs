@@ -59,6 +59,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("rep", "HOW", "once, iterations or valgrind: how a repeated string instruction counts"),
     ("virtual-cpu", "NAME", "Show the program this processor: valgrind, x86-64-v3, host ..."),
     ("repeatable", "YES", "Show the program clocks and random bytes that are equal in every run"),
+    ("turns", "YES", "Run the program's threads one at a time, as Valgrind does; implies --repeatable"),
     ("calls", "YES", "Write calls with their inclusive costs"),
     ("strict", "YES", "Refuse patterns that match no function"),
     ("version-number", "NUMBER", "The version that --version behind it claims"),

@@ -251,12 +251,8 @@ fn report(
             continue;
         }
         number += 1;
-        let words = match index == 0 && process.images.len() < 2 {
-            true => std::iter::once(&command.program).chain(&command.arguments).collect::<Vec<_>>(),
-            false => process.command.iter().collect(),
-        };
-        let words: Vec<_> = words.into_iter().map(|word| word.to_string_lossy()).collect();
-        let text = one_line(&words.join(" "));
+        let words = words_of(index, process, command);
+        let (text, said) = (one_line(&words.join(" ")), logged(&words));
         let (mut counted, mut more) = (None, Vec::new());
         let mut dumps = Vec::new();
         let is_own =
@@ -282,8 +278,7 @@ fn report(
             let counts = lackey::count(&own, &outcome.profile, all, &mut symbols);
             more = lackey::lines(&counts, &all.function, process.exit.unwrap_or(outcome.exit));
         }
-        let parent =
-            process.parent.map_or_else(std::process::id, |parent| outcome.processes[parent].pid as u32);
+        let parent = parent_of(process, &outcome.processes);
         let warnings = if index == 0 { &outcome.warnings[..] } else { &[] };
         let dumped = |cut: usize| match dumps.iter().find(|dump| dump.cut as usize == cut) {
             Some(dump) if all.is_verbose() && tool == Tool::Callgrind => dump.lines(process.pid),
@@ -296,7 +291,7 @@ fn report(
         let entry = log::Entry {
             pid: process.pid,
             parent,
-            command: &text,
+            command: &said,
             warnings,
             counted,
             is_begun: index == 0 && requests.head.is_none() && requests.writes_at_once,
@@ -310,10 +305,33 @@ fn report(
     Ok(())
 }
 
-/// The program and its arguments, in one line.
+/// The words of a process's command line.
+fn words_of(index: usize, process: &Process, command: &Command) -> Vec<String> {
+    let words: Vec<&OsString> = match index == 0 && process.images.len() < 2 {
+        true => std::iter::once(&command.program).chain(&command.arguments).collect(),
+        false => process.command.iter().collect(),
+    };
+    words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// The number of the process that started this one.
+fn parent_of(process: &Process, processes: &[Process]) -> u32 {
+    process.parent.map_or_else(std::process::id, |parent| processes[parent].pid as u32)
+}
+
+/// The program and its arguments, as the log has them.
 fn said(command: &Command) -> String {
-    let words: Vec<_> = std::iter::once(&command.program).chain(&command.arguments).collect();
-    one_line(&words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "))
+    let words = std::iter::once(&command.program).chain(&command.arguments);
+    logged(&words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>())
+}
+
+/// The words of a command, as the log has them: Valgrind's puts a backslash before these letters.
+fn logged(words: &[String]) -> String {
+    let mut text = words.join("\0");
+    for letter in ["\\", " ", "<", ">"] {
+        text = text.replace(letter, &format!("\\{letter}"));
+    }
+    text.replace('\0', " ").replace('\n', "\\n")
 }
 
 /// A command in one line.

@@ -194,13 +194,22 @@ pub(super) const OPTIONS: &[Known] = &[
     obeyed("--strict", |all, value| settings::yes_no(&mut all.strict, value)),
     obeyed("--virtual-cpu", settings::processor),
     obeyed("--repeatable", settings::repeatable),
+    obeyed("--turns", settings::turns),
     obeyed("--version-number", |all, value| settings::version(&mut all.version, value)),
     obeyed("--fallback", |_, value| settings::text(&mut None, value)),
 ];
 
 /// Options that Valgrind does not have.
-pub(super) const OURS: &[&str] =
-    &["--rep", "--calls", "--strict", "--virtual-cpu", "--repeatable", "--version-number", "--fallback"];
+pub(super) const OURS: &[&str] = &[
+    "--rep",
+    "--calls",
+    "--strict",
+    "--virtual-cpu",
+    "--repeatable",
+    "--turns",
+    "--version-number",
+    "--fallback",
+];
 
 /// The table as rows of a document.
 pub(super) fn table() -> String {

@@ -76,7 +76,8 @@ pub(super) struct Requests {
     frames_max: usize,
     /// Whether DHAT's events are noted.
     notes_events: bool,
-    pub(super) events: AdHocEvents,
+    /// By image: the events that DHAT was told of.
+    pub(super) events: HashMap<u32, AdHocEvents>,
 }
 
 /// What happens at a function.
@@ -140,7 +141,7 @@ impl Requests {
             backtraces: Backtraces::default(),
             frames_max: settings.callers,
             notes_events: tool == Tool::Dhat && settings.follows == Follows::Nothing,
-            events: AdHocEvents::default(),
+            events: HashMap::new(),
         }))
     }
 
@@ -288,7 +289,8 @@ impl Requests {
             DHAT_AD_HOC_EVENT if self.notes_events => {
                 let stack = self.backtraces.stack((registers, self.frames_max), memory);
                 let stack = stack.into_iter().filter_map(|(module, code)| Some((module?, code)));
-                self.events.happens(words[1], &stack.collect::<Vec<_>>());
+                let events = self.events.entry(thread.image).or_default();
+                events.happens(words[1], &stack.collect::<Vec<_>>());
                 Vec::new()
             }
             CALLGRIND_DUMP_STATS if callgrind => self.dump(thread, "Client Request".into()),
@@ -433,10 +435,14 @@ impl Marker for Requests {
         self.write_head(thread.pid);
         let inherited = match birth {
             Birth::Forked(maker) => {
-                let states = self.images.values();
-                let known =
-                    states.filter_map(|state| Some((state.instruments, *state.collects.get(&maker)?)));
-                known.last()
+                let known = self.images.iter().find_map(|(&image, state)| {
+                    Some((image, (state.instruments, *state.collects.get(&maker)?)))
+                });
+                // Events go on behind those of the maker.
+                let image = known.map(|(image, _)| image);
+                let events = image.and_then(|image| self.events.get(&image).cloned());
+                self.events.extend(events.map(|events| (thread.image, events)));
+                known.map(|(_, state)| state)
             }
             Birth::Executed | Birth::Cloned => None,
         };

@@ -3,7 +3,7 @@
 use crate::cli::Rep;
 use crate::report::heap::MassifShape;
 use heap::{Follows, SnapshotPlan};
-use instrument::virtual_machine::{Processor, Repeats, VirtualMachine};
+use instrument::virtual_machine::{Processor, Repeats, ThreadOrder, VirtualMachine};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -213,6 +213,17 @@ pub(super) fn repeatable(all: &mut Settings, value: &str) -> Result<(), String> 
     let mut exactly = false;
     yes_no(&mut exactly, value)?;
     all.machine.repeats = if exactly { Repeats::Exactly } else { Repeats::AsNatively };
+    Ok(())
+}
+
+/// Sets whether threads run one at a time, in a run that then repeats exactly.
+pub(super) fn turns(all: &mut Settings, value: &str) -> Result<(), String> {
+    let mut in_turns = false;
+    yes_no(&mut in_turns, value)?;
+    all.machine.threads = if in_turns { ThreadOrder::OneAtATime } else { ThreadOrder::AsNatively };
+    if in_turns {
+        all.machine.repeats = Repeats::Exactly;
+    }
     Ok(())
 }
 

@@ -149,9 +149,8 @@ impl SiteRow {
 }
 
 impl HeapReport {
-    /// The report of a heap; names are looked up here.
-    pub fn new(ran: Ran, heap: &HeapProfile, warnings: Vec<String>) -> HeapReport {
-        let mut symbols = Symbolizer::new();
+    /// The report of a heap; names are looked up here, in `symbols`.
+    pub fn new(ran: Ran, heap: &HeapProfile, warnings: Vec<String>, symbols: &mut Symbolizer) -> HeapReport {
         symbols.name_generated(&heap.modules);
         // Frames of each call, from the innermost inlined function outwards.
         let mut frames = Vec::new();
@@ -164,7 +163,7 @@ impl HeapReport {
                 let (from, to) = known.unwrap_or_else(|| {
                     let from = frames.len();
                     let heap::Call { module, address } = heap.calls[call as usize];
-                    add_frames(&heap.modules[module as usize], address, &mut symbols, &mut frames);
+                    add_frames(&heap.modules[module as usize], address, symbols, &mut frames);
                     (from, frames.len())
                 });
                 of_calls[call as usize] = Some((from, to));
