@@ -160,6 +160,8 @@ mod tests {
         assert_eq!(Copies::find(&keys), None);
         assert_eq!(Copies::find(&[5u64; 100_000]), None, "nearly all keys are equal: the tree takes them");
         assert_eq!(Copies::<u32>::find::<u32>(&[]), None);
-        assert!(are_plausible(257, 256) && !are_plausible(258, 257 + 1) && !are_plausible(usize::MAX, 1 << 40));
+        assert!(
+            are_plausible(257, 256) && !are_plausible(258, 257 + 1) && !are_plausible(usize::MAX, 1 << 40)
+        );
     }
 }

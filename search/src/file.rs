@@ -191,16 +191,14 @@ impl Header {
             core_lines: usize::try_from(words[4]).ok()?,
             full_lines: usize::try_from(words[5]).ok()?,
             words: words[6..12].try_into().ok()?,
-            frame: Frame {
-                base: u128::from(base) | u128::from(words[13]) << 64,
-                shift: words[14] as u32,
-            },
+            frame: Frame { base: u128::from(base) | u128::from(words[13]) << 64, shift: words[14] as u32 },
             extra: words[15..21].try_into().ok()?,
             reason: Reason::from_word(words[21]),
             copies: (copied, copies),
         };
         // Copies stand beside exact keys only, which have no frame.
-        let copied = copies == 0 || header.frame == Frame::default() && copies::are_plausible(header.n, copies);
+        let copied =
+            copies == 0 || header.frame == Frame::default() && copies::are_plausible(header.n, copies);
         // Every key that is stored takes at least a byte, so n cannot be so large that a shape's
         // arithmetic overflows.
         let stored = header.n.saturating_sub(copies);

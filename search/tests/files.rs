@@ -97,7 +97,8 @@ fn pieces_survive_the_way_through_a_file_with_and_without_cells() {
 #[test]
 fn copies_of_a_key_survive_the_way_through_a_file() {
     // The copied key at the start, in the midst and at the end; the others even, uneven, and few.
-    for (distribution, n) in [(Distribution::Uniform, 20_000), (Distribution::Cells, 20_000), (Distribution::Uniform, 40)]
+    for (distribution, n) in
+        [(Distribution::Uniform, 20_000), (Distribution::Cells, 20_000), (Distribution::Uniform, 40)]
     {
         let others: Vec<u64> = distribution.keys(n, u64::from(u32::MAX), 3);
         for copied in [0, others[n / 2], others[n / 3] + 1, u64::from(u32::MAX)] {
@@ -111,9 +112,13 @@ fn copies_of_a_key_survive_the_way_through_a_file() {
             let opened = Index::<u32>::from_bytes(&bytes).unwrap();
             assert_eq!(opened.explain(), index.explain());
             assert_eq!(opened.len(), keys.len());
-            let queries: Vec<u32> =
-                keys.iter().step_by(7).flat_map(|&key| [key, key.wrapping_sub(1), key.wrapping_add(1)]).collect();
-            let ranks: Vec<usize> = queries.iter().map(|query| keys.partition_point(|key| key < query)).collect();
+            let queries: Vec<u32> = keys
+                .iter()
+                .step_by(7)
+                .flat_map(|&key| [key, key.wrapping_sub(1), key.wrapping_add(1)])
+                .collect();
+            let ranks: Vec<usize> =
+                queries.iter().map(|query| keys.partition_point(|key| key < query)).collect();
             assert_eq!(answers(&opened, &queries), ranks, "{distribution:?} {copied}");
             for (query, &rank) in queries.iter().zip(&ranks) {
                 assert_eq!(opened.lower_bound(*query), rank);
@@ -123,7 +128,10 @@ fn copies_of_a_key_survive_the_way_through_a_file() {
             let (from, to) = (keys.len() / 5, keys.len() / 5 * 4);
             assert!(opened.iter_ranks(from..to).eq(keys[from..to].iter().copied()));
             assert_eq!(opened.get(keys.len() / 2), Some(keys[keys.len() / 2]));
-            assert_eq!(opened.equal_range(copied as u32).len(), keys.iter().filter(|&&key| u64::from(key) == copied).count());
+            assert_eq!(
+                opened.equal_range(copied as u32).len(),
+                keys.iter().filter(|&&key| u64::from(key) == copied).count()
+            );
         }
     }
 }
