@@ -161,7 +161,7 @@ pub fn blocks(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Tilin
 const COLUMNS: usize = 8;
 /// The most rows of `A` and columns of `B` of a block.
 const MOST_ROWS: usize = 4096;
-/// The fewest rows of `A` of a block: with fewer, packing `B` again takes a twentieth of the time.
+/// The fewest rows of `A` of a block: `B` is packed again for each block.
 const LEAST_ROWS: usize = 240;
 
 /// Predicted cycles for tile T.

@@ -7,7 +7,8 @@
 //! 16 KiB to 2 GiB and was the fastest at all of them; keys that are evenly spread piece by piece
 //! go to `pieces`, and all others to the tree. Whether keys are evenly spread is found by placing
 //! all of them, not by sampling, so the bound holds for every key; a sample only spares the placing
-//! of keys that are clearly uneven. `packed` (half the keys' memory) and the other layouts are used
+//! of keys that are clearly uneven. The copies of a single key that takes a large part of all keys
+//! are counted beforehand, and no layout gets them. `packed` (half the keys' memory) and the other layouts are used
 //! only if the caller names them.
 
 use alloc::format;
