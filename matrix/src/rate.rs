@@ -148,7 +148,8 @@ pub fn blocks(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Tilin
     }
     // The block of B takes half of the second level. The rest is for the panels of A that are
     // multiplied, for those that are prefetched meanwhile, and for the tiles of C between them: a
-    // larger block of B loses lines to them, because replacement only approximates the order of use.
+    // larger block of B loses lines to them, because replacement only approximates the order of
+    // use.
     let column_bytes = (tile.min(problem.k).max(1) * problem.element_bytes) as f64;
     let cols = (rates.l2_bytes / 2.0 / column_bytes) as usize / COLUMNS * COLUMNS;
     // The packed rows of A are read once for each block of B, from the third level if they take an

@@ -133,9 +133,9 @@ mod tests {
         }
     }
 
-    /// On a core with a second level of 1 MB (AMD EPYC Zen 5), N = 2048, T = 512 with 128 columns was
-    /// the fastest of `f64` and T = 1024 with 128 columns of `f32`; their neighbours were 0 to 2 %
-    /// slower, and T = 256 was 8 and 10 %.
+    /// On a core with a second level of 1 MB (AMD EPYC Zen 5), N = 2048, T = 512 with 128 columns
+    /// was the fastest of `f64` and T = 1024 with 128 columns of `f32`; their neighbours were 0 to
+    /// 2 % slower, and T = 256 was 8 and 10 %.
     #[test]
     fn the_kernel_model_chooses_what_a_measured_core_does_fastest() {
         let rates = Rates { l2_bytes: f64::from(1 << 20), ..rate::SERVER_CORE };

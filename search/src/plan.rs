@@ -8,8 +8,8 @@
 //! go to `pieces`, and all others to the tree. Whether keys are evenly spread is found by placing
 //! all of them, not by sampling, so the bound holds for every key; a sample only spares the placing
 //! of keys that are clearly uneven. The copies of a single key that takes a large part of all keys
-//! are counted beforehand, and no layout gets them. `packed` (half the keys' memory) and the other layouts are used
-//! only if the caller names them.
+//! are counted beforehand, and no layout gets them. `packed` (half the keys' memory) and the other
+//! layouts are used only if the caller names them.
 
 use alloc::format;
 use alloc::string::String;
@@ -69,8 +69,8 @@ impl<L: Lane> Core<L> {
         Ok(Core { n: keys.len(), copies, ..core })
     }
 
-    /// Plans and builds for sorted keys, all of which the layout holds. Their order is checked once:
-    /// by the layout where it reads them anyway, beforehand elsewhere.
+    /// Plans and builds for sorted keys, all of which the layout holds. Their order is checked
+    /// once: by the layout where it reads them anyway, beforehand elsewhere.
     pub(crate) fn build_whole<K: Exact<As = L>>(keys: &[K], options: &Options) -> Result<Core<L>, Error> {
         let isa = options.isa.unwrap_or_else(Isa::detect);
         let placing = Placing { vectors: isa, threads: options.threads.unwrap_or(1) };
@@ -107,8 +107,8 @@ impl<L: Lane> Core<L> {
     /// The index of lines that were read from a file, with `count` copies of `key`.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when the lines are not in the layout's order, or do not hold a key that has
-    /// copies, whatever their checksum says.
+    /// [`Error::Damaged`] when the lines are not in the layout's order, or do not hold a key that
+    /// has copies, whatever their checksum says.
     pub(crate) fn from_parts(
         n: usize,
         shape: Shape<L>,

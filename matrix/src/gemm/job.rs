@@ -255,8 +255,9 @@ impl<T: Element> Job<T> {
         })
     }
 
-    /// Blocks of columns, each (start, length); none crosses the end of a strip of C. They get equal
-    /// widths, in whole panels: behind a narrow block the next panels of A would not have arrived.
+    /// Blocks of columns, each (start, length); none crosses the end of a strip of C. They get
+    /// equal widths, in whole panels: behind a narrow block the next panels of A would not have
+    /// arrived.
     fn column_blocks(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
         let (mut col, end) = (range.start, range.end);
         std::iter::from_fn(move || {
