@@ -225,7 +225,7 @@ fn what_is_wrong_is_named() {
     assert_eq!(said(&bytes[..200]), format!("index file is truncated: 200 bytes of {}", bytes.len()));
     let mut newer = bytes.clone();
     newer[8] = 9;
-    assert_eq!(said(&newer), "index file of format 9, newer than this program understands (4)");
+    assert_eq!(said(&newer), "index file of format 9, newer than this program understands (5)");
     let error = Index::<u32>::open("/nonexistent/index").unwrap_err();
     assert!(matches!(error, Error::Io(_)));
 }
