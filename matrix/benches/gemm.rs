@@ -3,8 +3,11 @@
 //!
 //! ```text
 //! cargo bench -p lightfoot-matrix --features peers -- [--type f64|f32] [--sizes 64,128] \
-//!     [--passes 9] [--ms 4] [--threads 1] [--only blocked]
+//!     [--passes 9] [--ms 4] [--threads 1] [--only blocked] [--tiles 1024x1024x104,512x4096x128]
 //! ```
+//!
+//! `--tiles` adds products of plain arrays with these tile sizes (depth, rows of `A`, columns of
+//! `B`), to see how far the default's are from the best.
 //!
 //! Without feature `peers`, crates `gemm`, `faer` and `matrixmultiply` stay out and the build is
 //! short. `LIGHTFOOT_OPENBLAS`, `LIGHTFOOT_MKL`, `LIGHTFOOT_BLIS` and `LIGHTFOOT_BLASFEO` name
@@ -12,7 +15,8 @@
 //! Printed: median GFLOP/s over the passes, quartiles, the median share of the FMA peak sampled
 //! beside each run, and the median ratio to the first contestant.
 
-use lightfoot_matrix::race::{contestants, Contest, Number};
+use lightfoot_matrix::race::{contestants, tiled, Contest, Number};
+use lightfoot_matrix::Tiling;
 
 /// What the command line asks for.
 struct Options {
@@ -22,6 +26,14 @@ struct Options {
     milliseconds: f64,
     threads: usize,
     only: Vec<String>,
+    tiles: Vec<Tiling>,
+}
+
+/// Tile sizes as `DEPTHxROWSxCOLUMNS`.
+fn tiling(text: &str) -> Tiling {
+    let sizes: Vec<usize> = text.split('x').map(|size| size.parse().expect("a tile size")).collect();
+    let [tile, rows, cols] = sizes[..] else { panic!("--tiles {text}: expected DEPTHxROWSxCOLUMNS") };
+    Tiling { tile, rows, cols }
 }
 
 fn options() -> Options {
@@ -32,6 +44,7 @@ fn options() -> Options {
         milliseconds: 4.0,
         threads: 1,
         only: Vec::new(),
+        tiles: Vec::new(),
     };
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     while let Some(arg) = args.next() {
@@ -44,6 +57,7 @@ fn options() -> Options {
             "--ms" => options.milliseconds = number(),
             "--threads" => options.threads = number() as usize,
             "--only" => options.only = value.split(',').map(str::to_owned).collect(),
+            "--tiles" => options.tiles = value.split(',').map(tiling).collect(),
             _ => panic!("unknown option {arg}"),
         }
     }
@@ -68,6 +82,9 @@ fn race<T: Number>(options: &Options, n: usize) {
         if options.only.is_empty() || options.only.iter().any(|only| name.starts_with(only.as_str())) {
             contest.add(name, run);
         }
+    }
+    for (name, run) in tiled::<T>(n, options.threads, &options.tiles) {
+        contest.add(name, run);
     }
     contest.run(options.passes);
     let first = contest.median_seconds(0);

@@ -15,7 +15,7 @@
 //! **Units.** Bytes per cycle and cycles. The rates are declared (see [`Rates`]), because a machine
 //! description has none. **Leaves out** conflicts (blocked storage has few) and write-allocate
 //! traffic of `C` beyond the second level. Source: measured rates of a Sapphire Rapids core; Goto
-//! and van de Geijn 2008 for the contents of the levels.
+//! and van de Geijn 2008 for the contents of the levels (`B`'s block in half of the second one).
 
 use crate::tile_sizes::{Problem, Tiling};
 use crate::Error;
@@ -39,6 +39,8 @@ pub struct Rates {
     pub l1_bytes: f64,
     /// Bytes of the second-level cache.
     pub l2_bytes: f64,
+    /// Bytes of the third-level cache; infinite where there is none.
+    pub l3_bytes: f64,
     /// Entries of the first data TLB.
     pub tlb_entries: f64,
     /// Bytes of a vector register.
@@ -64,6 +66,7 @@ pub struct Rates {
 pub(crate) const SERVER_CORE: Rates = Rates {
     l1_bytes: 49152.0,
     l2_bytes: 2097152.0,
+    l3_bytes: 33554432.0,
     tlb_entries: 96.0,
     vector_bytes: 64.0,
     fma_per_cycle: 2.0,
@@ -94,6 +97,7 @@ impl Rates {
         Ok(Rates {
             l1_bytes: level(1, "first-level data cache (cache.L1D)")?,
             l2_bytes: level(2, "second-level cache (cache.L2)")?,
+            l3_bytes: machine.data_cache(3).map_or(f64::INFINITY, |cache| cache.size_bytes as f64),
             tlb_entries: machine.data_tlb(1).map_or(64.0, |tlb| f64::from(tlb.entries)),
             vector_bytes,
             fma_per_cycle: 2.0,
@@ -142,13 +146,24 @@ pub fn blocks(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Tilin
     if work != Work::Kernel {
         return Tiling { tile, rows: tile, cols: tile };
     }
-    // The block of B and one row of tiles of A share the second level, and A is read in order.
-    let depth = tile.min(problem.k).max(1);
-    let rows = register_tile(rates).0 / problem.element_bytes as f64;
-    let fit = rates.l2_bytes / (depth * problem.element_bytes) as f64 - rows;
-    let cols = (fit.max(0.0) as usize / 8 * 8).clamp(8, 4096);
-    Tiling { tile, rows: 4096, cols }
+    // The block of B takes half of the second level. The rest is for the panels of A that are
+    // multiplied, for those that are prefetched meanwhile, and for the tiles of C between them: a
+    // larger block of B loses lines to them, because replacement only approximates the order of
+    // use.
+    let column_bytes = (tile.min(problem.k).max(1) * problem.element_bytes) as f64;
+    let cols = (rates.l2_bytes / 2.0 / column_bytes) as usize / COLUMNS * COLUMNS;
+    // The packed rows of A are read once for each block of B, from the third level if they take an
+    // eighth of it: with several threads each has its own.
+    let rows = (rates.l3_bytes / 8.0 / column_bytes).min(MOST_ROWS as f64) as usize;
+    Tiling { tile, rows: rows.max(LEAST_ROWS), cols: cols.clamp(COLUMNS, MOST_ROWS) }
 }
+
+/// Columns of `B` that a kernel multiplies at once.
+const COLUMNS: usize = 8;
+/// The most rows of `A` and columns of `B` of a block.
+const MOST_ROWS: usize = 4096;
+/// The fewest rows of `A` of a block: `B` is packed again for each block.
+const LEAST_ROWS: usize = 240;
 
 /// Predicted cycles for tile T.
 pub fn cycles(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Cycles {

@@ -160,7 +160,7 @@ impl Column for u128 {
         let lines = lines_for::<u128>(keys.len());
         let mut full = Draft::new(lines);
         lanes_mut::<u128>(full.lines_mut())[..keys.len()].copy_from_slice(keys);
-        Ok(Stored { core: Core::build(&prefixes, options)?, full: full.finish(lines), frame })
+        Ok(Stored { core: Core::build_whole(&prefixes, options)?, full: full.finish(lines), frame })
     }
 
     fn rank(stored: &Stored<u64>, query: Self) -> usize {

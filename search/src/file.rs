@@ -10,6 +10,9 @@
 //! word  6..11  numbers of the shape
 //! ```
 //!
+//! Where copies of a key are counted and not stored, which keys of 128 bits never have, word 12 has
+//! the key and the upper half of word 14 their number.
+//!
 //! Values beside keys stand behind all other lines. Of the words of sizes, 17 has their bytes, 18
 //! the bytes of one plus 1, or all bits set where they vary, and 19 and 20 the name of their type.
 //!
@@ -26,6 +29,7 @@
 
 use alloc::vec::Vec;
 
+use crate::copies;
 use crate::error::Error;
 use crate::format::{KeyType, VERSION};
 use crate::lane::{Frame, Lane};
@@ -59,6 +63,8 @@ pub(crate) struct Header {
     pub(crate) frame: Frame,
     pub(crate) extra: [u64; 6],
     pub(crate) reason: Reason,
+    /// A key, and how many copies of it the layout does not hold.
+    pub(crate) copies: (u64, usize),
 }
 
 /// A file's facts, without opening it for a particular key type.
@@ -96,6 +102,7 @@ impl Header {
             frame,
             extra: [0; 6],
             reason,
+            copies: (0, 0),
         }
     }
 
@@ -110,16 +117,18 @@ impl Header {
             false => 1,
         };
         let of_values = if self.extra[FIRST_VALUE_WORD..] == [0; 4] { 1 } else { 3 };
-        let version = self.kind.version().max(of_layout).max(of_values);
+        let (copied, copies) = self.copies;
+        let of_copies = if copies > 0 { 5 } else { 1 };
+        let version = self.kind.version().max(of_layout).max(of_values).max(of_copies);
         words[1] = u64::from(version) | u64::from(self.kind.code()) << 32;
         words[2] = u64::from(self.layout.code()) | ((HEADER_LINES * LINE_BYTES) as u64) << 32;
         words[3] = self.n as u64;
         words[4] = self.core_lines as u64;
         words[5] = self.full_lines as u64;
         words[6..12].copy_from_slice(&self.words);
-        words[12] = self.frame.base as u64;
+        words[12] = if copies > 0 { copied } else { self.frame.base as u64 };
         words[13] = (self.frame.base >> 64) as u64;
-        words[14] = u64::from(self.frame.shift);
+        words[14] = u64::from(self.frame.shift) | (copies as u64) << 32;
         words[15..21].copy_from_slice(&self.extra);
         words[21] = self.reason.word();
         words[22] = payload;
@@ -173,6 +182,8 @@ impl Header {
     fn from_words(words: &[u64]) -> Option<Header> {
         let sized = (1..=VERSION).contains(&(words[1] as u32))
             && (words[2] >> 32) as usize == HEADER_LINES * LINE_BYTES;
+        let copies = (words[14] >> 32) as usize;
+        let (copied, base) = if copies > 0 { (words[12], 0) } else { (0, words[12]) };
         let header = Header {
             kind: KeyType::from_code((words[1] >> 32) as u32)?,
             layout: Layout::from_code(words[2] as u32)?,
@@ -180,22 +191,24 @@ impl Header {
             core_lines: usize::try_from(words[4]).ok()?,
             full_lines: usize::try_from(words[5]).ok()?,
             words: words[6..12].try_into().ok()?,
-            frame: Frame {
-                base: u128::from(words[12]) | u128::from(words[13]) << 64,
-                shift: u32::try_from(words[14]).ok()?,
-            },
+            frame: Frame { base: u128::from(base) | u128::from(words[13]) << 64, shift: words[14] as u32 },
             extra: words[15..21].try_into().ok()?,
             reason: Reason::from_word(words[21]),
+            copies: (copied, copies),
         };
-        // Every key takes at least a byte, so n cannot be so large that a shape's arithmetic
-        // overflows.
-        let plausible = header.n <= header.core_lines.saturating_mul(LINE_BYTES) && header.frame.shift < 128;
-        (sized && plausible).then_some(header)
+        // Copies stand beside exact keys only, which have no frame.
+        let copied =
+            copies == 0 || header.frame == Frame::default() && copies::are_plausible(header.n, copies);
+        // Every key that is stored takes at least a byte, so n cannot be so large that a shape's
+        // arithmetic overflows.
+        let stored = header.n.saturating_sub(copies);
+        let plausible = stored <= header.core_lines.saturating_mul(LINE_BYTES) && header.frame.shift < 128;
+        (sized && plausible && copied).then_some(header)
     }
 
     /// The shape that the header describes, when it is as long as the file says.
     pub(crate) fn shape<L: Lane>(&self) -> Result<Shape<L>, Error> {
-        Shape::from_numbers(self.layout, self.n, self.words)
+        Shape::from_numbers(self.layout, self.n - self.copies.1, self.words)
             .filter(|shape| shape.contents().lines() == self.core_lines)
             .ok_or(Error::Damaged { what: "the header's numbers describe no layout" })
     }

@@ -27,11 +27,18 @@ fn forged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
             _ => random.bits() >> random.below(64),
         };
     }
-    let payload = checksum(&forged[HEADER_LINES..]);
-    let words = lanes_mut::<u64>(&mut forged);
+    sealed(lanes::<u8>(&forged))
+}
+
+/// The bytes with checksums that match.
+fn sealed(bytes: &[u8]) -> Vec<u8> {
+    let mut lines = alloc::vec![Line::ZERO; bytes.len() / LINE_BYTES];
+    lanes_mut::<u8>(&mut lines).copy_from_slice(bytes);
+    let payload = checksum(&lines[HEADER_LINES..]);
+    let words = lanes_mut::<u64>(&mut lines);
     words[22] = payload;
     words[23] = checksum_words(&words[..23]);
-    lanes::<u8>(&forged).to_vec()
+    lanes::<u8>(&lines).to_vec()
 }
 
 /// Opens forged bytes and, when they are accepted, asks everything there is to ask.
@@ -87,6 +94,28 @@ fn a_forged_file_is_refused_or_answers() {
         accepted > 0 || cfg!(miri),
         "a forgery of unused bytes is accepted, so the others were refused for a reason"
     );
+}
+
+#[test]
+fn forged_copies_are_refused_or_answer() {
+    let rounds = if cfg!(miri) { 2 } else { 2000 };
+    let keys: Vec<u32> =
+        Distribution::OneKey.keys(20_000, 1 << 30, 9).into_iter().map(|key| key as u32).collect();
+    let bytes = Index::build(&keys).unwrap().to_bytes();
+    let mut random = Random::new(12);
+    // The number of copies and their key are forged alone, too.
+    let mut accepted = 0;
+    for round in 0..rounds {
+        let mut words = forged(&bytes, &mut random);
+        if round % 2 == 0 {
+            words = bytes.clone();
+            let at = if round % 4 == 0 { 12 } else { 14 } * 8;
+            words[at + random.below(8) as usize] ^= 1 << random.below(8);
+            words = sealed(&words);
+        }
+        accepted += usize::from(ask(&words, &[0, keys[0], keys[10_000], keys[10_000] + 1, u32::MAX]));
+    }
+    assert!(accepted > 0 || cfg!(miri), "a smaller number of copies is a number of copies");
 }
 
 #[test]

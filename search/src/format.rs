@@ -7,8 +7,8 @@ use core::fmt;
 
 /// The newest version of the format that this crate reads. A file is written in the oldest version
 /// that can say what it holds: 2 brought layout `pieces`, 3 brought values and types of keys from
-/// 8 bits to tuples, 4 brought pieces in one table.
-pub const VERSION: u32 = 4;
+/// 8 bits to tuples, 4 brought pieces in one table, 5 copies of a key that are counted.
+pub const VERSION: u32 = 5;
 
 /// What a stored index holds, as written in a file's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::ops::{Bound, Range, RangeBounds};
 
 use crate::column::{Column, Stored};
+use crate::cut::Word;
 use crate::error::Error;
 use crate::file::{self, Header};
 use crate::key::Key;
@@ -259,7 +260,8 @@ impl<K: Key> Index<K> {
     pub(crate) fn header(&self) -> Header {
         let core = &self.stored.core;
         let (full_lines, frame) = (self.stored.full.lines().len(), self.stored.frame);
-        Header::of(K::TYPE, (core.n, core.reason), &core.shape, full_lines, frame)
+        let header = Header::of(K::TYPE, (core.n, core.reason), &core.shape, full_lines, frame);
+        Header { copies: (core.copies.key.widen(), core.copies.count), ..header }
     }
 
     /// The index as the bytes of a file.
@@ -308,7 +310,7 @@ impl<K: Key> Index<K> {
             return Err(Error::Damaged { what: "the full keys and values are not as many as the keys" });
         }
         let shape = header.shape()?;
-        let core = Core::from_parts(header.n, shape, opened.core, header.reason)?;
+        let core = Core::from_parts(header.n, shape, opened.core, header.reason, header.copies)?;
         let stored = Stored { core, full: opened.full.part(0..full_lines), frame: header.frame };
         if !K::agrees(&stored) {
             return Err(Error::Damaged { what: "the full keys are not those of the prefixes" });

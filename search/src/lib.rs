@@ -98,6 +98,7 @@ mod agree;
 mod choose;
 mod coded;
 mod column;
+mod copies;
 mod cut;
 mod error;
 mod file;

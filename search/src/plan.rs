@@ -7,14 +7,16 @@
 //! 16 KiB to 2 GiB and was the fastest at all of them; keys that are evenly spread piece by piece
 //! go to `pieces`, and all others to the tree. Whether keys are evenly spread is found by placing
 //! all of them, not by sampling, so the bound holds for every key; a sample only spares the placing
-//! of keys that are clearly uneven. `packed` (half the keys' memory) and the other layouts are used
-//! only if the caller names them.
+//! of keys that are clearly uneven. The copies of a single key that takes a large part of all keys
+//! are counted beforehand, and no layout gets them. `packed` (half the keys' memory) and the other
+//! layouts are used only if the caller names them.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::choose::Kernel;
+use crate::copies::Copies;
 use crate::error::Error;
 use crate::kernel::Isa;
 use crate::lane::{Exact, Lane};
@@ -50,12 +52,26 @@ pub(crate) struct Core<L: Lane> {
     pub(crate) memory: Memory,
     kernel: Kernel<L>,
     pub(crate) reason: Reason,
+    /// The copies of a key that are counted and not stored.
+    pub(crate) copies: Copies<L>,
 }
 
 impl<L: Lane> Core<L> {
-    /// Plans and builds for sorted keys. Their order is checked once: by the layout where it reads
-    /// them anyway, beforehand elsewhere.
+    /// Plans and builds for sorted keys. If one key takes a large part of them, its copies are
+    /// counted, and the layout holds the other keys.
     pub(crate) fn build<K: Exact<As = L>>(keys: &[K], options: &Options) -> Result<Core<L>, Error> {
+        let Some(copies) = Copies::find(keys).filter(|_| options.layout.is_none()) else {
+            return Core::build_whole(keys, options);
+        };
+        // What lies between copies is left out, so it must be looked at before.
+        check_sorted(keys)?;
+        let core = Core::build_whole(&copies.without(keys), options)?;
+        Ok(Core { n: keys.len(), copies, ..core })
+    }
+
+    /// Plans and builds for sorted keys, all of which the layout holds. Their order is checked
+    /// once: by the layout where it reads them anyway, beforehand elsewhere.
+    pub(crate) fn build_whole<K: Exact<As = L>>(keys: &[K], options: &Options) -> Result<Core<L>, Error> {
         let isa = options.isa.unwrap_or_else(Isa::detect);
         let placing = Placing { vectors: isa, threads: options.threads.unwrap_or(1) };
         let mut reason = if options.layout.is_some() { Reason::NAMED } else { Reason::PLANNED };
@@ -70,7 +86,8 @@ impl<L: Lane> Core<L> {
             match Shape::build(layout, keys, placing) {
                 Ok((shape, memory)) => {
                     let kernel = Kernel::choose(&shape, isa).ok_or(Error::NoSuchIsa { isa: isa.name() })?;
-                    return Ok(Core { n: keys.len(), shape, memory, kernel, reason });
+                    let (n, copies) = (keys.len(), Copies::NONE);
+                    return Ok(Core { n, shape, memory, kernel, reason, copies });
                 }
                 // The layout has detected that keys are out of order; find the first such key.
                 Err(Refusal::Unsorted) => {
@@ -87,34 +104,47 @@ impl<L: Lane> Core<L> {
         unreachable!("the tree refuses no keys and is always a candidate")
     }
 
-    /// The index of lines that were read from a file.
+    /// The index of lines that were read from a file, with `count` copies of `key`.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when the lines are not in the layout's order, whatever their checksum
-    /// says.
+    /// [`Error::Damaged`] when the lines are not in the layout's order, or do not hold a key that
+    /// has copies, whatever their checksum says.
     pub(crate) fn from_parts(
         n: usize,
         shape: Shape<L>,
         memory: Memory,
         reason: Reason,
+        (key, count): (u64, usize),
     ) -> Result<Core<L>, Error> {
         if !shape.contents().holds(memory.lines()) {
             return Err(Error::Damaged { what: "the contents are not in the order of their layout" });
         }
         let kernel = Kernel::choose(&shape, Isa::detect()).expect("a detected instruction set is available");
-        Ok(Core { n, shape, memory, kernel, reason })
+        let mut core = Core { n, shape, memory, kernel, reason, copies: Copies::NONE };
+        if count > 0 {
+            let key = L::narrow(key);
+            let first = core.rank(key);
+            if first >= n - count || core.key(first) != key {
+                return Err(Error::Damaged { what: "a key that has copies is not there" });
+            }
+            core.copies = Copies::of(key, first, count);
+        }
+        Ok(core)
     }
 
     /// The number of keys less than `query`.
     #[inline(always)]
     pub(crate) fn rank(&self, query: L) -> usize {
-        self.kernel.rank(&self.shape, self.memory.lines(), query)
+        self.kernel.rank(&self.shape, self.memory.lines(), query) + self.copies.below(query)
     }
 
     /// Many ranks.
     #[inline]
     pub(crate) fn ranks(&self, queries: &[L], out: &mut [usize]) {
-        self.kernel.ranks(&self.shape, self.memory.lines(), queries, out);
+        let search = |queries: &[L], out: &mut [usize]| {
+            self.kernel.ranks(&self.shape, self.memory.lines(), queries, out);
+        };
+        self.copies.ranks(queries, out, search);
     }
 
     /// The number of keys not greater than `query`.
@@ -129,12 +159,16 @@ impl<L: Lane> Core<L> {
 
     /// The lane of rank `rank < n`.
     pub(crate) fn key(&self, rank: usize) -> L {
-        self.shape.contents().key(self.memory.lines(), rank)
+        self.shape.contents().key(self.memory.lines(), self.copies.stored(rank))
     }
 
     /// Calls `each` with the lanes of a range of ranks in order.
     pub(crate) fn read(&self, ranks: core::ops::Range<usize>, each: &mut dyn FnMut(L)) {
-        self.shape.contents().read(self.memory.lines(), ranks, each);
+        let (before, copies, behind) = self.copies.cut(ranks);
+        let (contents, lines) = (self.shape.contents(), self.memory.lines());
+        contents.read(lines, before, each);
+        (0..copies).for_each(|_| each(self.copies.key));
+        contents.read(lines, behind, each);
     }
 
     /// True when the lanes, in order, are those of `expected`.
@@ -151,11 +185,15 @@ impl<L: Lane> Core<L> {
         let bytes = size_of_val(self.memory.lines());
         let keys_bytes = (self.n * size_of::<L>()).max(1);
         let detail = self.shape.contents().detail();
+        let copies = match self.copies.count {
+            0 => String::new(),
+            count => format!(", and {count} copies of one key are counted beside them"),
+        };
         format!(
             "layout   {} ({}{detail})\nbecause  {}\nlines    {}\nkeys     {}\nmemory   {} bytes, {:.2} of the keys' own\nkernel   {}\npages    {}\n",
             layout.name,
             layout.about,
-            self.reason.words(self.shape.layout()),
+            self.reason.words(self.shape.layout()) + &copies,
             layout.bound,
             self.n,
             bytes,

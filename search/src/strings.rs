@@ -91,7 +91,7 @@ impl BytesIndex {
             end += string.len();
             *slot = end as u64;
         }
-        let core = Core::build(&prefixes, options)?;
+        let core = Core::build_whole(&prefixes, options)?;
         Ok(BytesIndex { core, full: full.finish(lines), ends_lines, total, common })
     }
 
@@ -258,7 +258,7 @@ impl BytesIndex {
             return Err(DAMAGED);
         }
         let shape = opened.header.shape()?;
-        let core = Core::from_parts(n, shape, opened.core, opened.header.reason)?;
+        let core = Core::from_parts(n, shape, opened.core, opened.header.reason, opened.header.copies)?;
         let index = BytesIndex { core, full: opened.full, ends_lines, total, common };
         let shared = index.get(0).map(|first| &first[..common]);
         let alike = shared.is_none_or(|shared| index.get(n - 1).is_some_and(|last| last.starts_with(shared)));

@@ -95,6 +95,59 @@ fn pieces_survive_the_way_through_a_file_with_and_without_cells() {
 }
 
 #[test]
+fn copies_of_a_key_survive_the_way_through_a_file() {
+    // The copied key at the start, in the midst and at the end; the others even, uneven, and few.
+    for (distribution, n) in
+        [(Distribution::Uniform, 20_000), (Distribution::Cells, 20_000), (Distribution::Uniform, 40)]
+    {
+        let others: Vec<u64> = distribution.keys(n, u64::from(u32::MAX), 3);
+        for copied in [0, others[n / 2], others[n / 3] + 1, u64::from(u32::MAX)] {
+            let mut keys: Vec<u32> = others.iter().map(|&key| key as u32).collect();
+            keys.extend(std::iter::repeat_n(copied as u32, 7000));
+            keys.sort_unstable();
+            let index = Index::build(&keys).unwrap();
+            assert!(index.explain().contains("copies of one key"), "{}", index.explain());
+            let bytes = index.to_bytes();
+            assert_eq!(bytes[8], 5);
+            let opened = Index::<u32>::from_bytes(&bytes).unwrap();
+            assert_eq!(opened.explain(), index.explain());
+            assert_eq!(opened.len(), keys.len());
+            let queries: Vec<u32> = keys
+                .iter()
+                .step_by(7)
+                .flat_map(|&key| [key, key.wrapping_sub(1), key.wrapping_add(1)])
+                .collect();
+            let ranks: Vec<usize> =
+                queries.iter().map(|query| keys.partition_point(|key| key < query)).collect();
+            assert_eq!(answers(&opened, &queries), ranks, "{distribution:?} {copied}");
+            for (query, &rank) in queries.iter().zip(&ranks) {
+                assert_eq!(opened.lower_bound(*query), rank);
+            }
+            assert!(opened.iter().eq(keys.iter().copied()), "{distribution:?} {copied}");
+            assert!(opened.iter().rev().eq(keys.iter().rev().copied()), "{distribution:?} {copied}");
+            let (from, to) = (keys.len() / 5, keys.len() / 5 * 4);
+            assert!(opened.iter_ranks(from..to).eq(keys[from..to].iter().copied()));
+            assert_eq!(opened.get(keys.len() / 2), Some(keys[keys.len() / 2]));
+            assert_eq!(
+                opened.equal_range(copied as u32).len(),
+                keys.iter().filter(|&&key| u64::from(key) == copied).count()
+            );
+        }
+    }
+}
+
+#[test]
+fn unsorted_keys_between_copies_are_found() {
+    let mut keys = vec![3u32; 100_000];
+    keys[60_000] = 2;
+    assert!(matches!(Index::build(&keys), Err(Error::Unsorted { position: 60_000 })));
+    for (place, key) in keys[80_000..].iter_mut().enumerate() {
+        *key = 3 + place as u32;
+    }
+    assert!(matches!(Index::build(&keys), Err(Error::Unsorted { position: 60_000 })));
+}
+
+#[test]
 fn damaged_pieces_are_errors_with_and_without_cells() {
     for distribution in [Distribution::Normal, Distribution::Prefixes] {
         let bytes = laid_out(&uneven(distribution, 700), Layout::Pieces).unwrap().to_bytes();
@@ -172,7 +225,7 @@ fn what_is_wrong_is_named() {
     assert_eq!(said(&bytes[..200]), format!("index file is truncated: 200 bytes of {}", bytes.len()));
     let mut newer = bytes.clone();
     newer[8] = 9;
-    assert_eq!(said(&newer), "index file of format 9, newer than this program understands (4)");
+    assert_eq!(said(&newer), "index file of format 9, newer than this program understands (5)");
     let error = Index::<u32>::open("/nonexistent/index").unwrap_err();
     assert!(matches!(error, Error::Io(_)));
 }

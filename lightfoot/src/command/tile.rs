@@ -54,6 +54,7 @@ struct LoopRow {
 #[derive(Debug, Serialize)]
 struct KernelRow {
     tile: usize,
+    rows: usize,
     cols: usize,
     plan_cycles: Option<f64>,
     measured: Option<Timed>,
@@ -153,9 +154,10 @@ fn answer<T: Real>(options: &Tile) -> Result<Answer> {
     // The kernel also splits columns. Without rates there is no model, and a common width stands in
     // for its choice.
     for &tile in GRID.iter().filter(|&&tile| tile <= n.max(8)) {
-        let cols = rates.map_or(128, |rates| rate::blocks(&rates, problem, Work::Kernel, tile).cols);
+        let blocks = rates.map(|rates| rate::blocks(&rates, problem, Work::Kernel, tile));
+        let Tiling { rows, cols, .. } = blocks.unwrap_or(Tiling { tile, rows: 1024, cols: 128 });
         let plan_cycles = rates.map(|rates| rate::cycles(&rates, problem, Work::Kernel, tile).total());
-        answer.kernel.push(KernelRow { tile, cols, plan_cycles, measured: None });
+        answer.kernel.push(KernelRow { tile, rows, cols, plan_cycles, measured: None });
     }
     if options.no_measure {
         answer.missing.push("measurement: left out by --no-measure".into());
@@ -191,7 +193,7 @@ fn square_tiling(tile: usize) -> Tiling {
 }
 
 fn kernel_tiling(row: &KernelRow) -> Tiling {
-    Tiling { tile: row.tile, rows: 4096, cols: row.cols }
+    Tiling { tile: row.tile, rows: row.rows, cols: row.cols }
 }
 
 fn measure<T: Real>(answer: &mut Answer) -> Result<()> {
@@ -296,14 +298,18 @@ fn loop_table(out: &mut String, rows: &[LoopRow]) {
 }
 
 fn kernel_table(out: &mut String, rows: &[KernelRow]) {
-    let _ =
-        writeln!(out, "{:>5} {:>6} {:>12} {:>9} {:>14}", "T", "nc", "plan Mcyc", "GFLOP/s", "share of peak");
+    let _ = writeln!(
+        out,
+        "{:>5} {:>6} {:>6} {:>12} {:>9} {:>14}",
+        "T", "mc", "nc", "plan Mcyc", "GFLOP/s", "share of peak"
+    );
     for row in rows {
         let share = row.measured.map_or("-".into(), |timed| format!("{:.1} %", 100.0 * timed.share_of_peak));
         let _ = writeln!(
             out,
-            "{:>5} {:>6} {:>12} {:>9} {share:>14}",
+            "{:>5} {:>6} {:>6} {:>12} {:>9} {share:>14}",
             row.tile,
+            row.rows,
             row.cols,
             millions(row.plan_cycles),
             gflops(row.measured)

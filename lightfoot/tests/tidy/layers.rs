@@ -139,7 +139,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "file kernel",
             "reason",
             "layout",
-            "scale",
+            "copies scale",
             "lane",
             "error memory parallel simd",
             "cut format lib line paper sample",

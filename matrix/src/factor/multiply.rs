@@ -164,8 +164,9 @@ impl Factor {
             let beta = if first == 0 { beta } else { T::ONE };
             let rows = b.part(first..last, 0..b.cols());
             // This thread has just written the columns, and another one would have to fetch them,
-            // so small products stay on it.
+            // so small products stay on it. Smaller entries take less time.
             let work = size.saturating_mul(last - first).saturating_mul(c.cols());
+            let work = work / size_of::<f64>() * size_of::<T>().min(size_of::<f64>());
             let gemm = if work < WORTH_INSIDE / 2 { self.gemm.threads(1) } else { self.gemm };
             gemm.multiply_strided(alpha, whole.as_ref(), rows, beta, c.reborrow())?;
         }

@@ -17,6 +17,7 @@ use super::source::{PanelWalk, Source};
 use super::tile::{last_row_of_tiles, BlockProduct, Edge, Left, Pending, Target};
 use crate::buffer::Buffer;
 use crate::kernel::{Reach, RealKernel, MAX_PANELS};
+use crate::layout::COLUMN_UNIT;
 use crate::panel::Panels;
 use crate::tile_sizes::Tiling;
 use crate::view::Part;
@@ -195,8 +196,7 @@ impl<T: Element> Job<T> {
         if !matches!(self.a, Source::Stored { .. }) {
             // Copies of A are made once for all columns.
             for (k, depth) in self.depths(0..self.k) {
-                for row in rows.clone().step_by(self.tiling.rows) {
-                    let count = self.tiling.rows.min(rows.end - row);
+                for (row, count) in self.row_blocks(&rows) {
                     // SAFETY: a sub-range of what the caller guarantees; scratch memory was made
                     // for the largest block.
                     let mut a = unsafe { self.left((row, count), (k, depth), scratch.0) };
@@ -255,17 +255,38 @@ impl<T: Element> Job<T> {
         })
     }
 
-    /// Blocks of columns, each (start, length); none crosses the end of a strip of C.
+    /// Blocks of columns, each (start, length); none crosses the end of a strip of C. They get
+    /// equal widths, in whole panels: behind a narrow block the next panels of A would not have
+    /// arrived.
     fn column_blocks(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
         let (mut col, end) = (range.start, range.end);
         std::iter::from_fn(move || {
             let at = col;
             (at < end).then(|| {
-                let count = self.c.col_limit(at).min(self.tiling.cols).min(end - at);
+                let count = even(end - at, self.tiling.cols, self.column_unit());
+                let count = self.c.col_limit(at).min(count);
                 col += count;
                 (at, count)
             })
         })
+    }
+
+    /// Blocks of rows of A that are copied, each (start, length), of equal heights.
+    fn row_blocks(&self, range: &Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let (mut row, end) = (range.start, range.end);
+        std::iter::from_fn(move || {
+            let at = row;
+            (at < end).then(|| {
+                let count = even(end - at, self.tiling.rows, self.panel());
+                row += count;
+                (at, count)
+            })
+        })
+    }
+
+    /// Blocks of columns begin at multiples of this.
+    fn column_unit(&self) -> usize {
+        self.panel().max(COLUMN_UNIT)
     }
 
     /// Computes one block of C. Rows and columns are given as (start, length), and `a` has the
@@ -296,6 +317,36 @@ impl<T: Element> Job<T> {
             let clip = self.clip.at(row, first_col);
             BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach, clip }
                 .run();
+        }
+    }
+}
+
+/// The length of the next of as few equal pieces of `left` as possible, each a multiple of `unit`
+/// and of at most `most`, which is such a multiple itself.
+fn even(left: usize, most: usize, unit: usize) -> usize {
+    let pieces = left.div_ceil(most);
+    left.div_ceil(pieces).next_multiple_of(unit).min(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::even;
+
+    #[test]
+    fn pieces_are_even_and_fit() {
+        for (len, most, unit, expected) in
+            [(500, 128, 8, vec![128, 128, 128, 116]), (130, 128, 16, vec![80, 50]), (7, 8, 8, vec![7])]
+        {
+            let mut left = len;
+            let mut pieces = Vec::new();
+            while left > 0 {
+                pieces.push(even(left, most, unit));
+                left -= pieces[pieces.len() - 1];
+            }
+            assert_eq!(pieces, expected);
+        }
+        for len in 1..2000 {
+            assert!((1..=len.min(128)).contains(&even(len, 128, 16)), "{len}");
         }
     }
 }

@@ -38,4 +38,4 @@ pub use lapack::Lapack;
 pub use operation::Operation;
 pub use peak::f64_gflops;
 pub use peer::{Crate, Threads};
-pub use registry::{contestants, Number};
+pub use registry::{contestants, tiled, Number};

@@ -5,7 +5,7 @@ use super::dynamic::{self, Blasfeo, Xsmm};
 use super::operation::Operation;
 use super::peer::{Crate, Threads};
 use super::{crates, peak};
-use crate::{BlockedMatrix, Gemm, Op, Operand, Strided, StridedMut, StridedShape};
+use crate::{BlockedMatrix, Gemm, Op, Operand, Strided, StridedMut, StridedShape, Tiling};
 use std::ffi::c_int;
 
 /// The element types of the race.
@@ -73,9 +73,7 @@ impl Number for f32 {
 /// All contestants, ready to run on the same n×n numbers. The others are compared with the first
 /// one.
 pub fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
-    let mut state = 1;
-    let a: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();
-    let b: Vec<T> = (0..n * n).map(|_| T::random(&mut state)).collect();
+    let (a, b) = inputs::<T>(n);
     let (a, b, c) = (&a[..], &b[..], vec![T::ZERO; n * n]);
     let mut all = blocked(n, threads, a, b);
     all.push(("plain".into(), plain((n, n), threads, a, b)));
@@ -110,6 +108,31 @@ pub fn contestants<T: Number>(n: usize, threads: usize) -> Vec<(String, Run)> {
         ));
     }
     all
+}
+
+/// The two n×n arrays that all contestants multiply.
+fn inputs<T: Number>(n: usize) -> (Vec<T>, Vec<T>) {
+    let mut state = 1;
+    let mut array = || (0..n * n).map(|_| T::random(&mut state)).collect();
+    (array(), array())
+}
+
+/// Products of the plain n×n arrays with these tile sizes in place of the default's, under the
+/// name `tile-DEPTHxROWSxCOLUMNS`.
+pub fn tiled<T: Number>(n: usize, threads: usize, tilings: &[Tiling]) -> Vec<(String, Run)> {
+    let (a, b) = inputs::<T>(n);
+    let contestant = |&tiling: &Tiling| {
+        let (a, b, mut c) = (Array::of(&a), Array::of(&b), Array::of(&vec![T::ZERO; n * n]));
+        let gemm = Gemm::new().threads(threads).tiling(tiling);
+        let run = move || {
+            let view = |array| Strided::col_major(array, n, n).expect("n² numbers");
+            let (a, b, c) = (view(&a), view(&b), StridedMut::new(&mut c, n, n, 1, n as isize));
+            gemm.multiply_strided(T::ONE, a, b, T::ZERO, c.expect("n² numbers")).expect("shapes fit");
+        };
+        let Tiling { tile, rows, cols } = tiling;
+        (format!("tile-{tile}x{rows}x{cols}"), Box::new(run) as Run)
+    };
+    tilings.iter().map(contestant).collect()
 }
 
 /// A copy of an array that begins on a cache line: how lines are cut decides up to a tenth of a
