@@ -289,6 +289,8 @@ fn all_matches_of_long_texts_are_those_of_regex() {
                 r"(?:a|being |x1)+",
                 r"\p{Lu}\w*",
                 r".",
+                r"\b\w{3}\b",
+                r"\w{2}\B",
                 r"ing[é—]?",
             ] {
                 check_each_match(pattern, &text);
