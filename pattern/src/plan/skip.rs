@@ -137,9 +137,7 @@ fn other_bytes(hir: &Hir) -> Option<(u8, u8)> {
         }
         HirKind::Capture(capture) => other_bytes(&capture.sub),
         HirKind::Repetition(repetition) if repetition.min > 0 => other_bytes(&repetition.sub),
-        HirKind::Concat(subs) => {
-            subs.iter().filter_map(other_bytes).min_by_key(|(first, last)| last - first)
-        }
+        HirKind::Concat(subs) => subs.iter().filter_map(other_bytes).min_by_key(|(first, last)| last - first),
         HirKind::Alternation(subs) => {
             let all = subs.iter().map(other_bytes).collect::<Option<Vec<_>>>()?;
             all.into_iter().reduce(|(first, last), (low, high)| (first.min(low), last.max(high)))
