@@ -125,14 +125,15 @@ impl Required {
                 }
             }
             let verdict = self.edges.map_or(Verdict::Unsure, |edges| edges.hold(text, found..behind));
-            if verdict == Verdict::Fails {
+            let is_sparse = spent <= found + SLACK_HITS * sparse_bytes;
+            if verdict == Verdict::Fails && is_sparse {
                 spent += sparse_bytes / ONCE_PART;
                 next = self.finder.find(text, found + 1);
                 continue;
             }
             let start = at + line::start_of(&text[at..], found - at, terminator);
             let line = start..line::end_of(text, found, terminator);
-            if verdict == Verdict::Holds && spent <= found + SLACK_HITS * sparse_bytes {
+            if verdict == Verdict::Holds && is_sparse {
                 spent += sparse_bytes / ONCE_PART;
                 at = line.end;
                 // Lines are pushed in order.
