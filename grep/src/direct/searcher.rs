@@ -1,7 +1,7 @@
 //! The searcher of the direct path. The other files of this folder define its methods.
 
 use super::bits::Dense;
-use super::file::Folder;
+use super::folder::Folder;
 use super::format::Format;
 use super::piece::Sizes;
 use crate::arguments::{Binary, Color, Encoding, Output};

@@ -121,8 +121,8 @@ impl Skipper {
     }
 }
 
-/// The narrowest range of bytes beyond ASCII, as far as parts of the expression tell, of which every
-/// match contains one.
+/// The narrowest range of bytes beyond ASCII of which every match contains one, as far as parts of
+/// the expression tell.
 fn other_bytes(hir: &Hir) -> Option<(u8, u8)> {
     let lead = |character: char| character.encode_utf8(&mut [0; 4]).as_bytes()[0];
     let range = |first: u8, last: u8| (!first.is_ascii()).then_some((first, last));
