@@ -35,7 +35,10 @@ enum Printer<'r, 's> {
 #[derive(Debug)]
 pub(super) struct Worker<'r, 's> {
     matching: Matching,
-    searcher: Searcher,
+    builder: SearcherBuilder,
+    /// Made when the general path searches first: it clears 72 KB of buffers, which takes as long
+    /// as searching a small file.
+    searcher: Option<Searcher>,
     printer: Printer<'r, 's>,
     pre: Option<PathBuf>,
     pre_globs: Override,
@@ -69,7 +72,8 @@ impl<'r, 's> Worker<'r, 's> {
         Ok(Worker {
             direct: Direct::new(settings, &matching),
             matching,
-            searcher: searcher(settings),
+            builder: searcher_builder(settings),
+            searcher: None,
             printer: printer(settings, writer),
             pre,
             pre_globs: walk::pre_globs(settings)?,
@@ -84,7 +88,8 @@ impl<'r, 's> Worker<'r, 's> {
     pub(super) fn another<'t>(&self, settings: &Settings, writer: Writer<'t, 's>) -> Worker<'t, 's> {
         Worker {
             matching: self.matching.clone(),
-            searcher: self.searcher.clone(),
+            builder: self.builder.clone(),
+            searcher: None,
             printer: printer(settings, writer),
             pre: self.pre.clone(),
             pre_globs: self.pre_globs.clone(),
@@ -134,7 +139,8 @@ impl<'r, 's> Worker<'r, 's> {
         }
         // From here on the general path searches. By default, a file that was named is searched
         // beyond its NUL bytes, and one that was found only up to the first.
-        self.searcher.set_binary_detection(self.binary[usize::from(haystack.named)].clone());
+        let searcher = self.searcher.get_or_insert_with(|| self.builder.build());
+        searcher.set_binary_detection(self.binary[usize::from(haystack.named)].clone());
         let path = &haystack.path;
         if haystack.stdin {
             self.read(haystack.shown(), read.as_slice().chain(io::stdin().lock()))
@@ -198,17 +204,20 @@ impl<'r, 's> Worker<'r, 's> {
     }
 
     fn search_slice(&mut self, path: &Path, text: &[u8]) -> io::Result<SearchOutcome> {
-        let (searcher, matching) = (&mut self.searcher, &self.matching);
+        let searcher = self.searcher.get_or_insert_with(|| self.builder.build());
+        let matching = &self.matching;
         search(&mut self.printer, matching, path, |sink| sink.slice(searcher, matching, text))
     }
 
     fn search_file(&mut self, path: &Path, file: &File) -> io::Result<SearchOutcome> {
-        let (searcher, matching) = (&mut self.searcher, &self.matching);
+        let searcher = self.searcher.get_or_insert_with(|| self.builder.build());
+        let matching = &self.matching;
         search(&mut self.printer, matching, path, |sink| sink.file(searcher, matching, file))
     }
 
     fn read(&mut self, path: &Path, mut reader: impl Read) -> io::Result<SearchOutcome> {
-        let (searcher, matching) = (&mut self.searcher, &self.matching);
+        let searcher = self.searcher.get_or_insert_with(|| self.builder.build());
+        let matching = &self.matching;
         search(&mut self.printer, matching, path, |sink| sink.reader(searcher, matching, &mut reader))
     }
 }
@@ -279,7 +288,7 @@ fn resolve(program: &Path) -> Result<PathBuf> {
         .map_err(|error| anyhow::anyhow!("the preprocessor {} cannot be found: {error}", program.display()))
 }
 
-fn searcher(settings: &Settings) -> Searcher {
+fn searcher_builder(settings: &Settings) -> SearcherBuilder {
     let arguments = &settings.arguments;
     let terminator = match (arguments.crlf, arguments.null_data) {
         (true, _) => LineTerminator::crlf(),
@@ -311,7 +320,7 @@ fn searcher(settings: &Settings) -> Searcher {
             builder.encoding(Some(encoding.clone()));
         }
     }
-    builder.build()
+    builder
 }
 
 fn printer<'r, 's>(settings: &Settings, writer: Writer<'r, 's>) -> Printer<'r, 's> {

@@ -22,7 +22,7 @@
 //! made for each text:
 //!
 //! ```text
-//! shorter than STREAM_BYTES ────────────────────────────▶ automaton, line after line
+//! shorter than STREAM_BYTES, and not among the first ────▶ automaton, line after line
 //! lines of ASCII, where the pattern has other characters ▶ the program of its ASCII twin
 //! the string of `literal`, `required` is dense from here ▶ streams for the rest of the text
 //! no line of a stretch has a string that matches have ───▶ the stretch is skipped
@@ -65,6 +65,10 @@ const STREAM_BYTES: usize = 4 << 10;
 
 /// Shorter texts go through the automaton where the twin for ASCII would do, too.
 const SHORT_STREAM_BYTES: usize = 128;
+
+/// So many short texts are searched by streams, as the automaton takes longer to build than they
+/// take in all.
+const FIRST_TEXTS: u32 = 16;
 
 /// The most operations of a program. Most of a large one are for characters beyond ASCII and are
 /// skipped where there are none.
@@ -310,7 +314,7 @@ impl Plan {
     }
 
     fn count_streams(&self, spans: &Automaton, text: &[u8]) -> u64 {
-        let Some(streams) = self.streams_for(text) else { return self.count_pushed(spans, text) };
+        let Some(streams) = self.streams_for(spans, text) else { return self.count_pushed(spans, text) };
         let (mut count, mut copies) = (0, Copies::default());
         let _ = streams.search(text, |searched| {
             match searched {
@@ -471,14 +475,17 @@ impl Plan {
         }
     }
 
-    /// The streams, where the text is large enough for them.
-    fn streams_for(&self, text: &[u8]) -> Option<&Streams> {
+    /// The streams, where the text is large enough for them, or the automaton is not built yet.
+    fn streams_for(&self, spans: &Automaton, text: &[u8]) -> Option<&Streams> {
         let streams = self.streams()?;
-        (text.len() >= self.small_bytes || streams.suits_short(text)).then_some(streams)
+        let suits = text.len() >= self.small_bytes
+            || streams.suits_short(text)
+            || (!spans.is_built() && streams.suits_first(text));
+        suits.then_some(streams)
     }
 
     fn lines_by_streams(&self, spans: &Automaton, text: &[u8], push: &mut Push<'_>) -> ControlFlow<()> {
-        let Some(streams) = self.streams_for(text) else {
+        let Some(streams) = self.streams_for(spans, text) else {
             return automaton(spans, text, self.terminator, push);
         };
         let mut past = 0;

@@ -239,6 +239,38 @@ fn lines_with_a_required_string_are_confirmed_in_groups() {
     }
 }
 
+/// What stands beside a string is decided by its bytes, or by the automaton beside characters
+/// beyond ASCII: where the string is rare, and where it is dense.
+#[test]
+fn strings_between_words_are_those_of_regex() {
+    let mut seed = 76_u64;
+    let pieces = ["ing", "ing", " ", "_", "\n", "é", "—", "x", "ing ", ">ing", "7", "\r\n", "\u{301}"];
+    for fill in [0, 3000] {
+        let mut text = Vec::new();
+        while text.len() < 300_000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let roll = (seed >> 33) as usize;
+            text.extend_from_slice(pieces[roll % pieces.len()].as_bytes());
+            text.extend_from_slice(
+                " - \n".repeat(if roll.is_multiple_of(5) { fill / 4 } else { 0 }).as_bytes(),
+            );
+        }
+        for pattern in [
+            r"\bing\b",
+            r"\bing",
+            r"ing\b",
+            r"\b{start-half}ing\b{end-half}",
+            r"\b{start}ing\b{end}",
+            r"(?-u)\bing\b",
+            r"\b{start-half}>ing\b{end-half}",
+            r"\b>ing\b",
+            r"\Bing\b",
+        ] {
+            check(pattern, &text);
+        }
+    }
+}
+
 fn check_each_match(pattern: &str, text: &[u8]) {
     let regex = Regex::new(pattern).unwrap();
     let mut each = Vec::new();
@@ -289,6 +321,8 @@ fn all_matches_of_long_texts_are_those_of_regex() {
                 r"(?:a|being |x1)+",
                 r"\p{Lu}\w*",
                 r".",
+                r"\b\w{3}\b",
+                r"\w{2}\B",
                 r"ing[é—]?",
             ] {
                 check_each_match(pattern, &text);

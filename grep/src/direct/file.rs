@@ -1,6 +1,7 @@
 //! Searches files that were named or found: small ones are read as a whole, others are passed on to
 //! [`large`](super::large).
 
+use super::folder::ShortReads;
 use super::large::Large;
 use super::searcher::{is_marked, Answer, Direct};
 use crate::outcome::SearchOutcome;
@@ -23,8 +24,9 @@ impl Direct {
             Ok(file) => file,
             Err(error) => return Some(Err(error)),
         };
+        let short = self.folder.short_reads(haystack, &file);
         let mut buffer = std::mem::take(&mut self.buffer);
-        let content = self.content(haystack, &mut file, &mut buffer);
+        let content = self.content(haystack, &mut file, short, &mut buffer);
         let found = match content {
             Ok(Content::Whole(length)) => self.content_of(haystack, &buffer[..length], out),
             Ok(Content::Large { bytes, read }) => {
@@ -38,13 +40,22 @@ impl Direct {
     }
 
     /// Reads all of a file into `buffer`, or the beginning of a large one.
-    fn content(&self, haystack: &Haystack, file: &mut File, buffer: &mut Vec<u8>) -> io::Result<Content> {
+    fn content(
+        &self,
+        haystack: &Haystack,
+        file: &mut File,
+        short: ShortReads,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<Content> {
         let mut filled = 0;
         if !haystack.named {
-            // Most files of a tree are small: they take two calls, and their length is not asked
-            // for.
+            // Most files of a tree are small: they take one call or two, and their length is not
+            // asked for.
             buffer.resize(buffer.len().max(self.sizes.probe), 0);
-            filled = fill(file, &mut buffer[..self.sizes.probe])?;
+            filled = match short {
+                ShortReads::EndFile => read(file, &mut buffer[..self.sizes.probe])?,
+                ShortReads::MayGoOn => fill(file, &mut buffer[..self.sizes.probe])?,
+            };
             if filled < self.sizes.probe {
                 return Ok(Content::Whole(filled));
             }
@@ -134,6 +145,16 @@ enum Content {
     Large { bytes: u64, read: usize },
     /// A file that may have no end.
     Unknown,
+}
+
+/// Reads once.
+fn read(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match file.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
+            read => return read,
+        }
+    }
 }
 
 /// Reads until the buffer is full or the file ends.

@@ -11,6 +11,7 @@
 mod bits;
 mod dense;
 mod file;
+mod folder;
 mod format;
 mod large;
 mod piece;

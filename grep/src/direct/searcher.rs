@@ -1,6 +1,7 @@
 //! The searcher of the direct path. The other files of this folder define its methods.
 
 use super::bits::Dense;
+use super::folder::Folder;
 use super::format::Format;
 use super::piece::Sizes;
 use crate::arguments::{Binary, Color, Encoding, Output};
@@ -47,6 +48,7 @@ pub(crate) struct Direct {
     /// Programs for texts in which many lines match.
     pub(super) dense: Arc<OnceLock<Option<Dense>>>,
     pub(super) buffer: Vec<u8>,
+    pub(super) folder: Folder,
     pub(super) sizes: Sizes,
 }
 
@@ -82,6 +84,7 @@ impl Direct {
             threads: if settings.one_file { settings.file_threads } else { Some(1) },
             dense: Arc::default(),
             buffer: Vec::new(),
+            folder: Folder::default(),
             sizes: Sizes::USUAL,
         })
     }

@@ -153,7 +153,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "set",
             "regex/builder regex/find regex/matcher",
             "regex/expression",
-            "regex/long_line",
+            "regex/ends regex/long_line",
             "regex/starts",
             "plan",
             "literal literal/required regex/ascii words",

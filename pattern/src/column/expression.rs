@@ -8,7 +8,7 @@ use super::anchored::AnchoredGroups;
 use super::behind_string::StringGroups;
 use super::gather::{Gatherer, BLOCK_BYTES};
 use super::in_place;
-use super::program::{Marks, RowEnd, RowProgram};
+use super::program::{counts_characters, Marks, RowEnd, RowProgram};
 use super::rows::{Column, Layout};
 use super::string::RowString;
 use crate::bits::{BitKernel, BitWriter, Bitmap};
@@ -17,7 +17,7 @@ use crate::regex::{Error, Regex, RegexBuilder, Unit};
 use crate::transpose::CHUNK_BYTES;
 use regex_automata::Input;
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
@@ -178,8 +178,8 @@ impl ColumnRegex {
         self.confirmed(program, column, rows, odd, most).expect("any number of rows is decided")
     }
 
-    /// The rows that match, by the program of bytes: `None` where there is none, where the column
-    /// is ASCII, and where too many rows would have to be decided one by one.
+    /// The rows that match, by the program of bytes: `None` where there is none, where it gains
+    /// nothing on a column of ASCII, and where too many rows would have to be decided one by one.
     fn scan_near(&self, programs: &Programs, end: RowEnd, column: &Column<'_>) -> Option<Bitmap> {
         if matches!(programs.near.get(), Some(None)) {
             return None;
@@ -189,7 +189,7 @@ impl ColumnRegex {
         if dense.fetch_update(Relaxed, Relaxed, |columns| columns.checked_sub(1)).is_ok() {
             return None;
         }
-        if seems_ascii(column) {
+        if !counts_characters(self.regex.hir()) && seems_ascii(column) {
             return None;
         }
         let compile = || RowProgram::near(self.regex.hir(), self.regex.options(), end);
@@ -203,17 +203,21 @@ impl ColumnRegex {
         rows
     }
 
-    /// The rows that a program marks, and those that it could not see.
+    /// The rows that a program marks, and those that it could not see or says nothing about.
     fn marked(&self, program: &RowProgram, column: &Column<'_>) -> (Bitmap, Vec<usize>) {
-        match column.layout {
+        let mut others = Vec::new();
+        let noted = (program.marks == Marks::OnlyOnAscii).then_some(&mut others);
+        let (rows, mut odd) = match column.layout {
             Layout::Offsets(values, offsets) => {
-                (in_place::run(program, values, offsets, self.matches(b"")), Vec::new())
+                (in_place::run(program, values, offsets, self.matches(b""), noted), Vec::new())
             }
             Layout::LargeOffsets(values, offsets) => {
-                (in_place::run(program, values, offsets, self.matches(b"")), Vec::new())
+                (in_place::run(program, values, offsets, self.matches(b""), noted), Vec::new())
             }
-            Layout::Views(..) => run(program, column),
-        }
+            Layout::Views(..) => run(program, column, noted),
+        };
+        odd.extend(others.into_iter().flatten().filter(|&row| !is_ascii(column.bytes(row))));
+        (rows, odd)
     }
 
     /// The rows that a program marks, without those that it marks besides; `None` where more than
@@ -226,8 +230,11 @@ impl ColumnRegex {
         odd: Vec<usize>,
         most: usize,
     ) -> Option<Bitmap> {
+        if program.marks == Marks::OnlyOnAscii && odd.len() > most {
+            return None;
+        }
         odd.into_iter().for_each(|row| rows.set(row, self.matches(column.bytes(row))));
-        if program.marks == Marks::Exact {
+        if matches!(program.marks, Marks::Exact | Marks::OnlyOnAscii) {
             return Some(rows);
         }
         let (mut others, mut decided) = (Vec::new(), 0);
@@ -326,13 +333,21 @@ fn seems_ascii(column: &Column<'_>) -> bool {
 }
 
 /// Runs a program over copies of all rows: those that it marks, and those that it could not see.
-fn run(program: &RowProgram, column: &Column<'_>) -> (Bitmap, Vec<usize>) {
+/// Rows in blocks that hold characters beyond ASCII are noted in `others`, where that is wanted.
+fn run(
+    program: &RowProgram,
+    column: &Column<'_>,
+    mut others: Option<&mut Vec<Range<usize>>>,
+) -> (Bitmap, Vec<usize>) {
     let bits = BitKernel::detect();
     let mut gatherer = Gatherer::new(column);
     let mut marked = BitWriter::with_room_for(column.len());
     let mut scan = program.scanner.scan_for(column.total_bytes());
     loop {
         let block = gatherer.next();
+        if let Some(others) = others.as_deref_mut().filter(|_| !is_ascii(block.text)) {
+            in_place::note(others, block.rows.clone());
+        }
         let mut visit = |offset: usize, found: &[u64]| {
             let ends = &block.ends[offset / 64..];
             let words = found.len().min(ends.len());
@@ -424,6 +439,10 @@ mod tests {
             r"\W\d",
             r"x\b{end}|^$",
             r"ость\b",
+            r"[0-9a-f].{4}[0-9f]",
+            r"\b\w{5,7}\b",
+            r"(?:.{2,3}x){2}",
+            r".{20,}$",
         ] {
             let (ours, regex) =
                 (ColumnRegex::new(pattern).unwrap(), regex::bytes::Regex::new(pattern).unwrap());

@@ -14,6 +14,7 @@
 
 use super::rows::{place, Column, Layout, INLINE_BYTES};
 use crate::bits::BitKernel;
+use std::ops::Range;
 
 /// Stands behind each row: the byte that ASCII has for this purpose, which texts hardly hold.
 pub(super) const SEPARATOR: u8 = 0x1e;
@@ -52,6 +53,8 @@ pub(super) struct Block<'g> {
     pub(super) text: &'g [u8],
     /// Bit `i % 64` of word `i / 64` says whether a row ends at byte `i`.
     pub(super) ends: &'g [u64],
+    /// The rows that have bytes in it.
+    pub(super) rows: Range<usize>,
     /// Whether no other block follows.
     pub(super) is_last: bool,
 }
@@ -75,6 +78,7 @@ impl<'a> Gatherer<'a> {
     /// The next block, at least an empty last one.
     pub(super) fn next(&mut self) -> Block<'_> {
         // What did not fit into the block before opens this one.
+        let first = self.ended;
         let excess = self.filled.saturating_sub(BLOCK_BYTES);
         self.block.copy_within(BLOCK_BYTES..BLOCK_BYTES + excess, 0);
         self.filled = excess;
@@ -102,7 +106,8 @@ impl<'a> Gatherer<'a> {
             None => self.before + length,
         };
         let is_last = self.row == self.column.len() && behind == 0;
-        Block { text: &self.block[..length], ends: &self.masks[..words], is_last }
+        let rows = first..self.column.len().min(self.row + 1);
+        Block { text: &self.block[..length], ends: &self.masks[..words], rows, is_last }
     }
 
     /// The number of separators in the block.

@@ -13,7 +13,9 @@
 use super::program::RowProgram;
 use super::rows::Offset;
 use crate::bits::{BitKernel, BitWriter, Bitmap};
+use crate::kernel::ascii::is_ascii;
 use crate::transpose::{BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS};
+use std::ops::Range;
 
 /// Rows of fewer bytes on average are short: many end in a word of 64 positions.
 const SHORT_BYTES: usize = 48;
@@ -74,8 +76,15 @@ impl<O: Offset> RowEnds<'_, O> {
     }
 }
 
-/// Runs a program over all rows: the bits of those that it marks, and `empty` for empty rows.
-pub(super) fn run<O: Offset>(program: &RowProgram, values: &[u8], offsets: &[O], empty: bool) -> Bitmap {
+/// Runs a program over all rows: the bits of those that it marks, and `empty` for empty rows. Rows
+/// in chunks that hold characters beyond ASCII are noted in `others`, where that is wanted.
+pub(super) fn run<O: Offset>(
+    program: &RowProgram,
+    values: &[u8],
+    offsets: &[O],
+    empty: bool,
+    mut others: Option<&mut Vec<Range<usize>>>,
+) -> Bitmap {
     let bits = BitKernel::detect();
     let rows = offsets.len() - 1;
     let (first, end) = (offsets[0].into() as usize, offsets[rows].into() as usize);
@@ -98,6 +107,9 @@ pub(super) fn run<O: Offset>(program: &RowProgram, values: &[u8], offsets: &[O],
             }
         };
         let chunk = &values[from..to];
+        if let Some(others) = others.as_deref_mut().filter(|_| !is_ascii(chunk)) {
+            note(others, row..rows.min(ends.row + 1));
+        }
         let mut padded;
         let chunk = match chunk.len().is_multiple_of(BLOCK_BYTES) {
             true => chunk,
@@ -121,6 +133,14 @@ pub(super) fn run<O: Offset>(program: &RowProgram, values: &[u8], offsets: &[O],
     // Rows behind the last byte are empty.
     (ends.row..rows).for_each(|_| marked.push(u64::from(empty), 1));
     Bitmap::from_words(marked.finish(), rows)
+}
+
+/// Adds rows that follow those before, and may begin with the last ones of them.
+pub(super) fn note(all: &mut Vec<Range<usize>>, rows: Range<usize>) {
+    match all.last_mut().filter(|last| last.end >= rows.start) {
+        Some(last) => last.end = rows.end,
+        None => all.push(rows),
+    }
 }
 
 /// Appends the bits of rows one by one, each from the place of its last byte in the chunk that

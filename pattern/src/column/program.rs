@@ -3,8 +3,10 @@
 //! It is compiled when a column repays that, and at most once. Classes of Unicode are hundreds of
 //! operations in each block that holds a character beyond ASCII, so columns with such characters
 //! get a small program of bytes first ([`RowProgram::near`]): what it marks in rows of ASCII is
-//! right, and other marked rows are decided one by one. **Leaves out** expressions that no
-//! program decides within the limits: the automaton searches their rows one by one.
+//! right, and other marked rows are decided one by one. So does every column where the expression
+//! counts characters, as `.{20}` does: bytes are counted by doubling, characters one after the
+//! other. **Leaves out** expressions that no program decides within the limits: the automaton
+//! searches their rows one by one.
 
 use super::gather::SEPARATOR;
 use crate::compile::{compile, compile_near, CompileError, CompileOptions, Haystack};
@@ -31,6 +33,8 @@ pub(super) enum Marks {
     Candidates,
     /// Of rows of ASCII those that match; of others all of those and perhaps others.
     ExactOnAscii,
+    /// Of rows of ASCII those that match; of others any.
+    OnlyOnAscii,
 }
 
 /// How rows are told apart.
@@ -71,15 +75,20 @@ impl RowProgram {
         Some(RowProgram { scanner: Scanner::new(&program), marks })
     }
 
-    /// A program of bytes in place of one with characters beyond ASCII, where it is exact on rows
-    /// of ASCII.
+    /// A program of bytes in place of one with characters beyond ASCII, exact on rows of ASCII.
     pub(super) fn near(hir: &Hir, options: &Options, end: RowEnd) -> Option<RowProgram> {
-        if !has_program(hir, options) || twin(hir).is_none() || !is_exact_on_ascii(hir) {
-            return None;
-        }
-        let program = compile_near(&loose(hir), &end.options(options)).ok()?;
-        Some(RowProgram { scanner: Scanner::new(&program), marks: Marks::ExactOnAscii })
+        let twin = twin(hir).filter(|_| has_program(hir, options))?;
+        let (program, marks) = match counts_characters(hir) {
+            false => (compile_near(&loose(hir), &end.options(options)).ok()?, Marks::ExactOnAscii),
+            true => (compile(&twin, &end.options(options)).ok()?, Marks::OnlyOnAscii),
+        };
+        Some(RowProgram { scanner: Scanner::new(&program), marks })
     }
+}
+
+/// Whether an expression counts characters that may be longer than a byte, up to a bound.
+pub(super) fn counts_characters(hir: &Hir) -> bool {
+    !is_exact_on_ascii(hir)
 }
 
 /// Whether a program is worth a try.

@@ -131,6 +131,23 @@ pub(crate) fn compile_set(
     Ok((program, exact))
 }
 
+/// Compiles an expression to a program that marks where its matches end: position `i` for one whose
+/// last byte is the one before `i`. Where an assertion about Unicode words stands at the very end,
+/// the mark is on the last byte of the character behind the match, or where what is no UTF-8 breaks
+/// off.
+///
+/// # Errors
+/// The expression cannot be expressed exactly, or not within the limit.
+pub(crate) fn compile_ends(hir: &Hir, options: &CompileOptions) -> Result<BitProgram, CompileError> {
+    let mut compiler = Compiler::new(options);
+    compiler.declare(std::slice::from_ref(hir))?;
+    let everywhere = compiler.everywhere();
+    let markers = compiler.node(hir, everywhere, Follow::END)?;
+    let program = compiler.builder.finish(markers.at);
+    debug_assert_eq!(program.verify(), Ok(()));
+    Ok(program)
+}
+
 /// Compiles an expression for texts that are read backwards, last byte first: the program marks
 /// position `i` where a match starts whose first byte is the one before `i`, that is `i` bytes from
 /// the end of the text. Beside characters beyond ASCII it may mark more; on ASCII it is exact.

@@ -7,14 +7,16 @@
 //! least once. Of several it is the one that is likely to be rarest ([`estimate`], by a rough table
 //! in place of statistics of a text that is not known yet). Lines with it are confirmed in groups:
 //! few by an automaton, many by the program, which runs over copies of them side by side at a tenth
-//! of the cost. Where a text shows more than one hit in [`Required::sparse_bytes`] bytes the search
-//! is given up, for this text and the next few, and bit streams go on. Left out: sets of strings,
-//! one of which every match contains.
+//! of the cost. Where the string is all of the expression but assertions about words (`\bname\b`,
+//! and `-w` of a grep), the two bytes beside it tell at once, unless they are beyond ASCII. Where a
+//! text shows more than one hit in [`Required::sparse_bytes`] bytes the search is given up, for
+//! this text and the next few, and bit streams go on. Left out: sets of strings, one of which every
+//! match contains.
 
 use super::commonness::commonness;
 use super::finder::Finder;
 use crate::line::{self, Push};
-use regex_syntax::hir::{Hir, HirKind};
+use regex_syntax::hir::{Hir, HirKind, Look};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -52,6 +54,8 @@ pub(crate) struct Required {
     /// Whether every match holds the string twice.
     twice: bool,
     cost: Cost,
+    /// What stands beside the string, where that decides.
+    edges: Option<Edges>,
     /// Texts that are still taken for dense.
     dense_texts: AtomicU32,
     /// Lines that were confirmed without a program, as far as they are counted.
@@ -63,7 +67,8 @@ impl Required {
     pub(crate) fn of(hir: &Hir, cost: Cost) -> Option<Required> {
         let string = rarest(hir)?;
         let (finder, twice) = (Finder::new(string), times(hir, string) > 1);
-        Some(Required { finder, twice, cost, dense_texts: AtomicU32::new(0), confirmed: AtomicU32::new(0) })
+        let (dense_texts, confirmed) = Default::default();
+        Some(Required { finder, twice, cost, edges: Edges::of(hir), dense_texts, confirmed })
     }
 
     /// The string.
@@ -119,8 +124,27 @@ impl Required {
                     continue;
                 }
             }
+            let verdict = self.edges.map_or(Verdict::Unsure, |edges| edges.hold(text, found..behind));
+            let is_sparse = spent <= found + SLACK_HITS * sparse_bytes;
+            if verdict == Verdict::Fails && is_sparse {
+                spent += sparse_bytes / ONCE_PART;
+                next = self.finder.find(text, found + 1);
+                continue;
+            }
             let start = at + line::start_of(&text[at..], found - at, terminator);
             let line = start..line::end_of(text, found, terminator);
+            if verdict == Verdict::Holds && is_sparse {
+                spent += sparse_bytes / ONCE_PART;
+                at = line.end;
+                // Lines are pushed in order.
+                if !group.lines.is_empty() {
+                    confirm(&group.lines, push)?;
+                    group = LineGroup::default();
+                }
+                push(line)?;
+                next = self.finder.find(text, at);
+                continue;
+            }
             spent += sparse_bytes + line.len();
             if line.len() > LONG_LINE_BYTES || spent > line.end + SLACK_HITS * sparse_bytes {
                 self.dense_texts.store(DENSE_TEXTS, Relaxed);
@@ -138,6 +162,76 @@ impl Required {
         confirm(&group.lines, push)?;
         ControlFlow::Continue(text.len())
     }
+}
+
+/// Which sides of a string must not have a character of a word, where an expression is the string
+/// and assertions that say so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Edges {
+    before: bool,
+    after: bool,
+}
+
+/// Whether the bytes beside a string are as they must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Holds,
+    Fails,
+    /// A character beyond ASCII decides.
+    Unsure,
+}
+
+impl Edges {
+    fn of(hir: &Hir) -> Option<Edges> {
+        let HirKind::Concat(parts) = hir.kind() else { return None };
+        let (before, literal, after) = match &parts[..] {
+            [before, literal, after] => (Some(before), literal, Some(after)),
+            [one, other] if matches!(one.kind(), HirKind::Look(_)) => (Some(one), other, None),
+            [one, other] => (None, one, Some(other)),
+            _ => return None,
+        };
+        let HirKind::Literal(literal) = literal.kind() else { return None };
+        let asks = |part: &Hir, half: [Look; 2], whole: [Look; 4], byte: u8| match part.kind() {
+            HirKind::Look(look) if half.contains(look) => Some(()),
+            // Where the string's own character is of a word, the other one must not be.
+            HirKind::Look(look) if whole.contains(look) && is_of_word(byte) => Some(()),
+            _ => None,
+        };
+        if let Some(part) = before {
+            let half = [Look::WordStartHalfAscii, Look::WordStartHalfUnicode];
+            let whole = [Look::WordAscii, Look::WordUnicode, Look::WordStartAscii, Look::WordStartUnicode];
+            asks(part, half, whole, *literal.0.first()?)?;
+        }
+        if let Some(part) = after {
+            let half = [Look::WordEndHalfAscii, Look::WordEndHalfUnicode];
+            let whole = [Look::WordAscii, Look::WordUnicode, Look::WordEndAscii, Look::WordEndUnicode];
+            asks(part, half, whole, *literal.0.last()?)?;
+        }
+        Some(Edges { before: before.is_some(), after: after.is_some() })
+    }
+
+    /// Whether the string at this place is an expression's match. The ends of a text, and of its
+    /// lines, are not of a word.
+    #[inline]
+    fn hold(self, text: &[u8], place: Range<usize>) -> Verdict {
+        let before = place.start.checked_sub(1).filter(|_| self.before).map(|at| text[at]);
+        let after = text.get(place.end).copied().filter(|_| self.after);
+        let sides = [before, after].into_iter().flatten();
+        let (mut holds, mut is_ascii) = (true, true);
+        for byte in sides {
+            holds &= !is_of_word(byte);
+            is_ascii &= byte.is_ascii();
+        }
+        match (holds, is_ascii) {
+            (false, _) => Verdict::Fails,
+            (true, true) => Verdict::Holds,
+            (true, false) => Verdict::Unsure,
+        }
+    }
+}
+
+fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Lines to be confirmed.
@@ -221,6 +315,34 @@ mod tests {
         ] {
             assert_eq!(string_of(pattern).as_deref(), string, "{pattern}");
         }
+    }
+
+    #[test]
+    fn bytes_beside_a_string_decide() {
+        let edges = |pattern: &str| Edges::of(&regex_syntax::parse(pattern).unwrap());
+        let both = Edges { before: true, after: true };
+        for (pattern, found) in [
+            (r"\bname\b", Some(both)),
+            (r"\b{start-half}->\b{end-half}", Some(both)),
+            (r"(?-u)\b{start}n\b{end}", Some(both)),
+            (r"\bname", Some(Edges { after: false, ..both })),
+            (r"name\b", Some(Edges { before: false, ..both })),
+            // Beside what is not of a word, `\b` asks for a word.
+            (r"\b->\b", None),
+            (r"\bé", None),
+            (r"\b{end}name", None),
+            (r"\Bname", None),
+            (r"name\w", None),
+            (r"^name$", None),
+            ("name", None),
+        ] {
+            assert_eq!(edges(pattern), found, "{pattern}");
+        }
+        let text = "name namen _name.name\nname ·name name·".as_bytes();
+        let verdicts: Vec<Verdict> =
+            memchr::memmem::find_iter(text, "name").map(|at| both.hold(text, at..at + 4)).collect();
+        use Verdict::{Fails, Holds, Unsure};
+        assert_eq!(verdicts, [Holds, Fails, Fails, Holds, Holds, Unsure, Unsure]);
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! is frequent costs little more than the program alone, and one in which it is absent half.
 //!
 //! `(?i)человек` has no such string, but no match without a byte beyond ASCII: texts of ASCII are
-//! skipped as well.
+//! skipped as well. Sources have dashes and arrows everywhere and Cyrillic letters nowhere, whose
+//! first bytes are one or two: where a part of every match has so few, these are looked for.
 //!
 //! **Leaves out** bytes that nearly every line holds, and sets of strings.
 
@@ -41,6 +42,8 @@ pub(super) struct Skipper {
 #[derive(Debug)]
 enum Needed {
     String(Box<Finder>),
+    /// One of two bytes.
+    Either(u8, u8),
     /// A byte that is not ASCII.
     OtherByte,
 }
@@ -49,6 +52,7 @@ impl Needed {
     fn find(&self, text: &[u8], from: usize) -> Option<usize> {
         match self {
             Needed::String(finder) => finder.find(text, from),
+            Needed::Either(one, other) => memchr::memchr2(*one, *other, &text[from..]).map(|at| from + at),
             Needed::OtherByte => Some(from + ascii_prefix(&text[from..])).filter(|&at| at < text.len()),
         }
     }
@@ -64,8 +68,11 @@ impl Skipper {
         });
         let needed = match string {
             Some(string) => Needed::String(Box::new(Finder::new(string))),
-            None if needs_other_byte(hir) => Needed::OtherByte,
-            None => return None,
+            None => match other_bytes(hir)? {
+                (first, last) if first == last => Needed::String(Box::new(Finder::new(&[first]))),
+                (first, last) if first + 1 == last => Needed::Either(first, last),
+                _ => Needed::OtherByte,
+            },
         };
         Some(Skipper { needed, dense_texts: AtomicU32::new(0) })
     }
@@ -73,7 +80,11 @@ impl Skipper {
     /// What is needed, in words.
     pub(super) fn needed(&self) -> String {
         match &self.needed {
-            Needed::String(finder) => format!("{:?}", String::from_utf8_lossy(finder.string())),
+            Needed::String(finder) => match std::str::from_utf8(finder.string()) {
+                Ok(string) => format!("{string:?}"),
+                Err(_) => format!("the byte {:02X}", finder.string()[0]),
+            },
+            Needed::Either(one, other) => format!("the bytes {one:02X} and {other:02X}"),
             Needed::OtherByte => "characters beyond ASCII".to_owned(),
         }
     }
@@ -110,21 +121,28 @@ impl Skipper {
     }
 }
 
-/// Whether every match contains a byte that is not ASCII.
-fn needs_other_byte(hir: &Hir) -> bool {
+/// The narrowest range of bytes beyond ASCII of which every match contains one, as far as parts of
+/// the expression tell.
+fn other_bytes(hir: &Hir) -> Option<(u8, u8)> {
+    let lead = |character: char| character.encode_utf8(&mut [0; 4]).as_bytes()[0];
+    let range = |first: u8, last: u8| (!first.is_ascii()).then_some((first, last));
     match hir.kind() {
-        HirKind::Literal(literal) => !literal.0.is_ascii(),
+        HirKind::Literal(literal) => literal.0.iter().find(|byte| !byte.is_ascii()).map(|&byte| (byte, byte)),
         HirKind::Class(Class::Unicode(class)) => {
-            class.ranges().first().is_some_and(|range| !range.start().is_ascii())
+            let (first, last) = (class.ranges().first()?.start(), class.ranges().last()?.end());
+            range(lead(first), lead(last))
         }
         HirKind::Class(Class::Bytes(class)) => {
-            class.ranges().first().is_some_and(|range| !range.start().is_ascii())
+            range(class.ranges().first()?.start(), class.ranges().last()?.end())
         }
-        HirKind::Capture(capture) => needs_other_byte(&capture.sub),
-        HirKind::Repetition(repetition) => repetition.min > 0 && needs_other_byte(&repetition.sub),
-        HirKind::Concat(subs) => subs.iter().any(needs_other_byte),
-        HirKind::Alternation(subs) => subs.iter().all(needs_other_byte),
-        HirKind::Empty | HirKind::Look(_) => false,
+        HirKind::Capture(capture) => other_bytes(&capture.sub),
+        HirKind::Repetition(repetition) if repetition.min > 0 => other_bytes(&repetition.sub),
+        HirKind::Concat(subs) => subs.iter().filter_map(other_bytes).min_by_key(|(first, last)| last - first),
+        HirKind::Alternation(subs) => {
+            let all = subs.iter().map(other_bytes).collect::<Option<Vec<_>>>()?;
+            all.into_iter().reduce(|(first, last), (low, high)| (first.min(low), last.max(high)))
+        }
+        HirKind::Repetition(_) | HirKind::Empty | HirKind::Look(_) => None,
     }
 }
 
@@ -153,6 +171,9 @@ mod tests {
             (r"\w+\s*->\s*\w+ and", Some("\"->\"")),
             (r"\w+ing\b", Some("\"ing\"")),
             ("(?i)человек|über[a-z]", Some("characters beyond ASCII")),
+            ("(?i)человек", Some("the byte D0")),
+            ("[а-я]{2}", Some("the bytes D0 and D1")),
+            ("(?:(?i)ж)+x|[а-ё]y", Some("the bytes D0 and D1")),
             (r"x?\p{Han}{5,}", Some("characters beyond ASCII")),
             (r"(?i)человек|man", None),
             (r"\p{Han}*", None),
@@ -178,11 +199,16 @@ mod tests {
 
     #[test]
     fn a_text_of_ascii_is_skipped_where_matches_need_other_characters() {
-        let skipper = skipper("[а-я]{2}").unwrap();
         let lines = b"a line of ASCII\n".repeat(10_000);
-        assert!(stretches(&skipper, &lines).is_empty());
         let one = [&lines[..], "ещё\n".as_bytes()].concat();
-        assert!(matches!(&stretches(&skipper, &one)[..], [place] if *place == (lines.len()..one.len())));
+        for pattern in ["[а-я]{2}", "(?i)ещё", r"\p{Cyrillic}щ*"] {
+            let skipper = skipper(pattern).unwrap();
+            assert!(stretches(&skipper, &lines).is_empty());
+            assert!(matches!(&stretches(&skipper, &one)[..], [place] if *place == (lines.len()..one.len())));
+        }
+        // Other scripts are skipped where the first bytes of characters are few.
+        let dashes = "a line of ASCII — and more →\n".repeat(10_000);
+        assert!(stretches(&skipper("[а-я]{2}").unwrap(), dashes.as_bytes()).is_empty());
     }
 
     #[test]

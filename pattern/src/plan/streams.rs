@@ -45,6 +45,8 @@ pub(super) struct Streams {
     dense_parts: Arc<AtomicU32>,
     /// Candidates that were confirmed so far, as far as they are counted.
     confirmed: Arc<AtomicU32>,
+    /// Short texts that were searched in place of the automaton.
+    first_texts: Arc<AtomicU32>,
 }
 
 /// Compiling the program for any text costs as much as confirming this many lines without it.
@@ -177,6 +179,7 @@ impl Streams {
             skipper: Skipper::of(hir).map(Arc::new),
             dense_parts: Arc::default(),
             confirmed: Arc::default(),
+            first_texts: Arc::default(),
         })
     }
 
@@ -227,6 +230,14 @@ impl Streams {
     /// takes longer to build than the program of the twin.
     pub(super) fn suits_short(&self, text: &[u8]) -> bool {
         self.ascii.is_some() && text.len() >= super::SHORT_STREAM_BYTES && text.is_ascii()
+    }
+
+    /// Whether a short text is among the first ones, which are searched before the automaton is
+    /// built. The program has to be a small one.
+    pub(super) fn suits_first(&self, text: &[u8]) -> bool {
+        self.ascii.is_none()
+            && text.len() >= super::SHORT_STREAM_BYTES
+            && self.first_texts.fetch_add(1, Relaxed) < super::FIRST_TEXTS
     }
 
     /// Whether the twin's program is likely to be faster on this text than a search for a string

@@ -50,6 +50,11 @@ impl Automaton {
         let config = config.nfa_size_limit(None);
         Ok(Automaton { own, shared: Arc::new(Shared { hir, config, built: OnceLock::new() }) })
     }
+
+    /// Whether a search need not wait until it is built.
+    pub(crate) fn is_built(&self) -> bool {
+        self.own.get().is_some() || self.shared.built.get().is_some()
+    }
 }
 
 impl Shared {

@@ -87,6 +87,7 @@ impl RegexBuilder {
             starts: Default::default(),
             ascii,
             ascii_starts: Default::default(),
+            ends: Default::default(),
         })
     }
 

@@ -2,10 +2,11 @@
 
 use super::ascii::{end_of_ascii, end_of_others};
 use super::automaton::Automaton;
+use super::ends::Ends;
 use super::long_line::LongLine;
 use super::options::{Options, Unit};
 use super::spans::Spans;
-use super::starts::{Scratch, Starts};
+use super::starts::{Scratch, Starts, BATCH_MATCHES};
 use crate::plan::Plan;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
@@ -16,6 +17,9 @@ const NEAR_BYTES: usize = 2 << 10;
 /// Shorter parts of a text that are not ASCII are searched line by line when all matches are asked
 /// for: marking starts in them costs more.
 const MARKED_BYTES: usize = 4 << 10;
+
+/// Shorter ones are searched so even where ends are marked, which costs little to begin.
+const COUNTED_BYTES: usize = 256;
 
 /// A compiled expression.
 ///
@@ -33,6 +37,8 @@ pub struct Regex {
     /// The twin for lines of ASCII, if it is another expression.
     pub(super) ascii: Option<std::sync::Arc<regex_syntax::hir::Hir>>,
     pub(super) ascii_starts: std::sync::Arc<std::sync::OnceLock<Option<Starts>>>,
+    /// What finds matches of one number of characters in other lines.
+    pub(super) ends: std::sync::Arc<std::sync::OnceLock<Option<Ends>>>,
 }
 
 impl Regex {
@@ -193,6 +199,12 @@ impl Regex {
             if at < text.len() {
                 let others = at..end_of_others(text, at, b'\n');
                 at = others.end;
+                if let Some(ends) = self.ends().filter(|_| others.len() >= COUNTED_BYTES) {
+                    if let Some(spans) = ends.matches(&text[others.clone()], others.start, scratch) {
+                        spans.chunks(BATCH_MATCHES).for_each(&mut *push);
+                        continue;
+                    }
+                }
                 match any().filter(|_| others.len() >= MARKED_BYTES) {
                     Some(any) => undecided += self.matches_by_starts(any, text, others, scratch, push),
                     // A few lines are searched as the caller would search them.
@@ -208,6 +220,11 @@ impl Regex {
     fn ascii_starts(&self) -> Option<&Starts> {
         let twin = self.ascii.as_ref().filter(|_| crate::plan::has_long_characters(&self.hir))?;
         self.ascii_starts.get_or_init(|| Starts::new(twin, &self.options)).as_ref()
+    }
+
+    /// What finds all matches in any lines by their ends, where they have one number of characters.
+    fn ends(&self) -> Option<&Ends> {
+        self.ends.get_or_init(|| Ends::new(&self.hir, &self.options)).as_ref()
     }
 
     /// Pushes the matches in some lines; the number of places that took the general engine.

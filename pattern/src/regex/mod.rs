@@ -11,6 +11,7 @@ pub(crate) mod ascii;
 pub(crate) mod automaton;
 mod builder;
 mod captures;
+mod ends;
 mod error;
 mod expression;
 mod find;

@@ -44,14 +44,14 @@ pub(super) struct Starts {
 }
 
 /// Matches that are handed on together.
-const BATCH_MATCHES: usize = 512;
+pub(super) const BATCH_MATCHES: usize = 512;
 
 /// Scratch memory of [`super::Regex::each_match`], to be used again.
 #[derive(Debug, Default)]
 pub struct Scratch {
     reversed: Vec<u8>,
     marks: Vec<u64>,
-    spans: Vec<Range<usize>>,
+    pub(super) spans: Vec<Range<usize>>,
 }
 
 /// The end of a match.
