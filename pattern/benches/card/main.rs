@@ -1,5 +1,5 @@
 //! Programs on this machine's graphics card: rates beside what copies reach in the same run, first
-//! matches, many patterns at once.
+//! matches, sets of patterns, columns.
 //!
 //! `cargo bench -p lightfoot-pattern --bench card -- [--megabytes N] [--pattern PART]` prints one
 //! page in Markdown. Every count is held against the processor's on the whole text; what differs
@@ -9,6 +9,7 @@
 
 #[path = "../composed/mod.rs"]
 mod composed;
+mod columns;
 mod fused;
 mod latency;
 mod processor;
@@ -78,6 +79,7 @@ fn page(arguments: &Arguments) -> Result<(), CudaError> {
     rates::table(&cuda, arguments, &copies)?;
     latency::table(arguments)?;
     fused::table(&cuda, arguments)?;
+    columns::table(&cuda, arguments)?;
     println!("\nWhole run: {:.0} s.", started.elapsed().as_secs_f64());
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::kernel::Scanner;
 use crate::plan::expression::{has_long_characters, letters, without_word_boundaries};
 use crate::plan::{MOST_LETTERS, MOST_OPERATIONS};
 use crate::regex::ascii::{is_exact_on_ascii, loose, twin};
+use crate::program::BitProgram;
 use crate::regex::Options;
 use regex_syntax::hir::Hir;
 
@@ -80,6 +81,12 @@ impl RowProgram {
         let program = compile_near(&loose(hir), &end.options(options)).ok()?;
         Some(RowProgram { scanner: Scanner::new(&program), marks: Marks::ExactOnAscii })
     }
+}
+
+/// The program of an expression for any rows, where it has one that marks those that match and no
+/// others.
+pub(super) fn exact_program(hir: &Hir, options: &Options, end: RowEnd) -> Option<BitProgram> {
+    has_program(hir, options).then(|| compile(hir, &end.options(options)).ok())?
 }
 
 /// Whether a program is worth a try.
