@@ -14,7 +14,8 @@ const ROUNDS: usize = 7;
 const LINES: [usize; 2] = [1, 8];
 
 /// Entries of the frozen list.
-const NAMES: &[&str] = &["literal", "ing", "ipv4", "email", "date", "hex", "uri", "identifier call", "number"];
+const NAMES: &[&str] =
+    &["literal", "ing", "ipv4", "email", "date", "hex", "uri", "identifier call", "number"];
 
 /// Prints the table.
 pub(crate) fn table(cuda: &Arc<Cuda>, arguments: &Arguments) -> Result<(), CudaError> {

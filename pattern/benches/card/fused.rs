@@ -10,6 +10,7 @@ use crate::{median, processor, Arguments};
 use lightfoot_pattern::compile::CompileOptions;
 use lightfoot_pattern::kernel::cuda::{Cuda, CudaError, GpuSet};
 use lightfoot_pattern::Regex;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -83,10 +84,17 @@ pub(crate) fn table(cuda: &Arc<Cuda>, arguments: &Arguments) -> Result<(), CudaE
     );
     println!("| rules | patterns | compiled, ms | lines | resident | engine | one thread | {} threads | card over those | how |", processor::threads());
     println!("|---|---:|---:|---:|---:|---|---:|---:|---:|---|");
-    let text = Text::new(cuda, "code", arguments.bytes)?;
+    let text = match &arguments.rules {
+        Some(folder) => Text::of(cuda, "given", &read(&folder.join("text")), arguments.bytes)?,
+        None => Text::new(cuda, "code", arguments.bytes)?,
+    };
     for kind in KINDS {
         for count in SETS {
-            if let Err(reason) = row(cuda, &text, kind, count) {
+            let rules = match &arguments.rules {
+                Some(folder) => given(&folder.join(format!("{}_{count}.regex", kind.0))),
+                None => drawn(text.pinned.bytes(), kind, count),
+            };
+            if let Err(reason) = row(cuda, &text, kind.0, &rules) {
                 println!("| {} | {count} | {reason} | | | | | | | |", kind.0);
             }
         }
@@ -94,11 +102,25 @@ pub(crate) fn table(cuda: &Arc<Cuda>, arguments: &Arguments) -> Result<(), CudaE
     Ok(())
 }
 
-fn row(cuda: &Arc<Cuda>, text: &Text, (kind, write): &Kind, count: usize) -> Result<(), String> {
-    let to_text = |error: CudaError| error.to_string();
-    let bytes = text.pinned.bytes();
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The rules of a file, each between slashes.
+fn given(path: &Path) -> Vec<String> {
+    let text = String::from_utf8(read(path)).expect("rules are UTF-8");
+    let rule = |line: &str| line.strip_prefix('/').and_then(|line| line.strip_suffix('/')).map(str::to_owned);
+    text.lines().map(|line| rule(line).expect("a rule between slashes")).collect()
+}
+
+fn drawn(text: &[u8], (_, write): &Kind, count: usize) -> Vec<String> {
     let mut random = Random(7);
-    let rules: Vec<String> = words(bytes, count).iter().map(|word| write(word, &mut random)).collect();
+    words(text, count).iter().map(|word| write(word, &mut random)).collect()
+}
+
+fn row(cuda: &Arc<Cuda>, text: &Text, kind: &str, rules: &[String]) -> Result<(), String> {
+    let to_text = |error: CudaError| error.to_string();
+    let (bytes, count) = (text.pinned.bytes(), rules.len());
     let hirs: Vec<_> = rules
         .iter()
         .map(|rule| regex_syntax::ParserBuilder::new().utf8(false).build().parse(rule).expect("rules parse"))

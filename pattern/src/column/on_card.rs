@@ -35,9 +35,7 @@ impl ColumnOnCard {
     pub fn upload(cuda: &Arc<Cuda>, column: &Column<'_>) -> Result<ColumnOnCard, CudaError> {
         let valid = column.valid.clone();
         let column = match column.layout {
-            Layout::Offsets(values, offsets) => {
-                GpuColumn::upload(cuda, values, RowOffsets::Narrow(offsets))
-            }
+            Layout::Offsets(values, offsets) => GpuColumn::upload(cuda, values, RowOffsets::Narrow(offsets)),
             Layout::LargeOffsets(values, offsets) => {
                 GpuColumn::upload(cuda, values, RowOffsets::Wide(offsets))
             }

@@ -11,8 +11,8 @@ use crate::compile::{compile, compile_near, CompileError, CompileOptions, Haysta
 use crate::kernel::Scanner;
 use crate::plan::expression::{has_long_characters, letters, without_word_boundaries};
 use crate::plan::{MOST_LETTERS, MOST_OPERATIONS};
-use crate::regex::ascii::{is_exact_on_ascii, loose, twin};
 use crate::program::BitProgram;
+use crate::regex::ascii::{is_exact_on_ascii, loose, twin};
 use crate::regex::Options;
 use regex_syntax::hir::Hir;
 

@@ -50,7 +50,10 @@ fn rows_are_those_of_the_processor() {
                     Column::with_large_offsets(&values, &wide).unwrap().with_validity(&valid, 3).unwrap(),
                 ] {
                     let uploaded = ColumnOnCard::upload(&cuda, &column).unwrap();
-                    assert_eq!((uploaded.len(), uploaded.total_bytes()), (column.len(), values.len() - first));
+                    assert_eq!(
+                        (uploaded.len(), uploaded.total_bytes()),
+                        (column.len(), values.len() - first)
+                    );
                     let found = on_card.scan(&uploaded).unwrap();
                     assert!(found == regex.scan(&column), "{pattern:?} on {}", cuda.card().name);
                 }

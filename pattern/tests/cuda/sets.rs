@@ -70,7 +70,11 @@ fn sparse(bytes: usize, seed: u64) -> Vec<u8> {
             0 => random.below(7000),
             _ => random.below(60),
         };
-        text.extend((0..length).map(|_| b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ "[random.below(64)]));
+        text.extend(
+            (0..length).map(|_| {
+                b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_ "[random.below(64)]
+            }),
+        );
         text.push(b'\n');
     }
     text.truncate(bytes);
@@ -124,7 +128,10 @@ fn texts_of_all_kinds_are_searched_with_a_filter() {
                 ("empty lines", &[b'\n'; 5000][..]),
                 ("a byte", &b"a"[..]),
                 ("nothing", &b""[..]),
-                ("at the ends", &[b"sing dancing ".as_slice(), &vec![b'\n'; 5000], b" the Word"].concat()[..]),
+                (
+                    "at the ends",
+                    &[b"sing dancing ".as_slice(), &vec![b'\n'; 5000], b" the Word"].concat()[..],
+                ),
             ] {
                 check(&cuda, &patterns, text, &format!("{name}, {frequent}"));
             }

@@ -84,11 +84,7 @@ impl GpuColumn {
     ///
     /// # Panics
     /// When there are no offsets, or they decrease or leave the values.
-    pub fn upload(
-        cuda: &Arc<Cuda>,
-        values: &[u8],
-        offsets: RowOffsets<'_>,
-    ) -> Result<GpuColumn, CudaError> {
+    pub fn upload(cuda: &Arc<Cuda>, values: &[u8], offsets: RowOffsets<'_>) -> Result<GpuColumn, CudaError> {
         let range = offsets.range();
         let (first, values) = (range.start, &values[range]);
         let driver = &cuda.driver;

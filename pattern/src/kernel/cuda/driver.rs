@@ -546,7 +546,8 @@ impl DeviceFunction {
     pub(super) fn allow_shared(&self, bytes: u32) -> Result<(), CudaError> {
         let functions = self.driver.enter()?;
         // SAFETY: the function is of a loaded module; takes no pointers of ours.
-        let status = unsafe { (functions.function_attribute)(self.function, SHARED_BYTES_MAX, bytes as c_int) };
+        let status =
+            unsafe { (functions.function_attribute)(self.function, SHARED_BYTES_MAX, bytes as c_int) };
         self.driver.check("take shared memory", status)
     }
 }

@@ -83,10 +83,7 @@ pub(super) fn read_words(
 ) -> Result<Vec<u64>, CudaError> {
     let mut bytes = vec![0; 8 * count];
     stream.read(from, 0, &mut bytes)?;
-    Ok(bytes
-        .chunks_exact(8)
-        .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
-        .collect())
+    Ok(bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))).collect())
 }
 
 /// Words as the card has them.

@@ -117,8 +117,14 @@ impl GpuProgram {
     pub fn count_lines(&self, text: &GpuText) -> Result<u64, CudaError> {
         self.check(text)?;
         let work = &mut *self.cuda.work();
-        let job =
-            Job { text: text.memory.address(), valid: text.valid, row_ends: None, received: None, wants: Wants::Count, clock: None };
+        let job = Job {
+            text: text.memory.address(),
+            valid: text.valid,
+            row_ends: None,
+            received: None,
+            wants: Wants::Count,
+            clock: None,
+        };
         self.run(&work.compute, &mut work.scratch[0], &job)
     }
 
@@ -135,7 +141,14 @@ impl GpuProgram {
         }
         let work = &mut *self.cuda.work();
         let (received, clock) = (None, Some([&start, &end]));
-        let job = Job { text: text.memory.address(), valid: text.valid, row_ends: None, received, wants: Wants::Count, clock };
+        let job = Job {
+            text: text.memory.address(),
+            valid: text.valid,
+            row_ends: None,
+            received,
+            wants: Wants::Count,
+            clock,
+        };
         let count = self.run(&work.compute, &mut work.scratch[0], &job)?;
         Ok((count, end.seconds_since(&start)?))
     }
@@ -149,8 +162,14 @@ impl GpuProgram {
         self.check(text)?;
         let work = &mut *self.cuda.work();
         let Work { compute, scratch, .. } = work;
-        let job =
-            Job { text: text.memory.address(), valid: text.valid, row_ends: None, received: None, wants: Wants::Ends, clock: None };
+        let job = Job {
+            text: text.memory.address(),
+            valid: text.valid,
+            row_ends: None,
+            received: None,
+            wants: Wants::Ends,
+            clock: None,
+        };
         let count = self.run(compute, &mut scratch[0], &job)?;
         let mut ends = vec![0; count as usize];
         self.list(compute, &scratch[0], text.valid, 0, &mut ends)?;

@@ -42,7 +42,8 @@ impl SetPlan {
         options: &CompileOptions,
         shared_bytes: usize,
     ) -> Result<SetPlan, CompileError> {
-        let alone = CompileOptions { operations: options.operations.min(ALONE_OPERATIONS), ..options.clone() };
+        let alone =
+            CompileOptions { operations: options.operations.min(ALONE_OPERATIONS), ..options.clone() };
         if let Ok(program) = compile_any(hirs, &alone) {
             return Ok(SetPlan { whole: vec![program], filtered: Vec::new(), filter: None });
         }

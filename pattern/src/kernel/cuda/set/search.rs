@@ -136,12 +136,7 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    fn run(
-        &mut self,
-        whole: Searched,
-        want: Want,
-        end: Option<&Event>,
-    ) -> Result<Found, CudaError> {
+    fn run(&mut self, whole: Searched, want: Want, end: Option<&Event>) -> Result<Found, CudaError> {
         let GpuSet { whole: programs, filtered, filter, .. } = self.set;
         let lines = match filter {
             Some(filter) => self.filter(filter, whole)?,
@@ -206,13 +201,8 @@ impl Search<'_> {
         if places > text.valid / DENSE_PLACES {
             return Ok(None);
         }
-        let marks = Marks {
-            bits: &self.memory.hits,
-            counts: &self.memory.counts,
-            cut,
-            valid: text.valid,
-            base: 0,
-        };
+        let marks =
+            Marks { bits: &self.memory.hits, counts: &self.memory.counts, cut, valid: text.valid, base: 0 };
         positions::list(&self.set.cuda, self.stream, &marks, places, &mut self.memory.places)?;
         self.gather(text, places)
     }
@@ -272,29 +262,26 @@ impl Search<'_> {
     }
 
     /// Adds the lines that any of the programs matches to what was found.
-    fn matching(
-        &mut self,
-        programs: &[&GpuProgram],
-        text: Searched,
-        which: usize,
-    ) -> Result<(), CudaError> {
+    fn matching(&mut self, programs: &[&GpuProgram], text: Searched, which: usize) -> Result<(), CudaError> {
         let wave = (WAVE_BYTES / text.valid.div_ceil(8).max(1)).clamp(1, WAVE_PROGRAMS);
         programs.chunks(wave).try_for_each(|programs| self.wave(programs, text, which))
     }
 
-    fn wave(
-        &mut self,
-        programs: &[&GpuProgram],
-        text: Searched,
-        which: usize,
-    ) -> Result<(), CudaError> {
+    fn wave(&mut self, programs: &[&GpuProgram], text: Searched, which: usize) -> Result<(), CudaError> {
         // What a wave before this one left is still being united; its memory is used again.
         self.stream.finish()?;
         let driver = self.set.cuda.driver.clone();
         while self.memory.scratch.len() < programs.len() {
             self.memory.scratch.push(SearchMemory::new(&driver)?);
         }
-        let job = Job { text: text.address, valid: text.valid, row_ends: None, received: None, wants: Wants::Ends, clock: None };
+        let job = Job {
+            text: text.address,
+            valid: text.valid,
+            row_ends: None,
+            received: None,
+            wants: Wants::Ends,
+            clock: None,
+        };
         let total = |number: usize| self.memory.totals.address() + 16 * number as u64;
         self.stream.clear(&self.memory.totals)?;
         for (number, program) in programs.iter().enumerate() {

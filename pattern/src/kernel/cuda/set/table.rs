@@ -111,7 +111,9 @@ mod tests {
             let table = Table::new(&fours, 1 << 20);
             assert!(fours.iter().all(|&four| holds(&table, four)), "{count}");
             let others = (0..100_000u32).map(|at| 0x6161_6161 ^ at.wrapping_mul(0x9E37_79B9));
-            assert!(others.filter(|other| fours.binary_search(other).is_err()).all(|other| !holds(&table, other)));
+            assert!(others
+                .filter(|other| fours.binary_search(other).is_err())
+                .all(|other| !holds(&table, other)));
         }
     }
 

@@ -1,9 +1,10 @@
 //! Four bytes in a row of which every match of an expression holds one: what the filter looks for.
 //!
 //! A literal is a row of bytes, a class of ASCII a row of one set of bytes. Of all fours of a row
-//! the one is taken that a text holds least often by the commonness of its bytes. An alternation
-//! needs one of each branch. Assertions have no width, and rows go on over them. **Leaves out**
-//! classes of characters beyond ASCII, which end a row, and rows of fewer than four bytes.
+//! the one is taken that a text holds least often by the commonness of its bytes; a row of three
+//! has any byte in front, a terminator at the beginning of the text. An alternation needs one of
+//! each branch. Assertions have no width, and rows go on over them. **Leaves out** classes of
+//! characters beyond ASCII, which end a row, and shorter rows.
 
 use crate::literal::commonness::commonness;
 use regex_syntax::hir::{Class, Hir, HirKind};
@@ -43,7 +44,8 @@ impl Window {
     fn cost(&self) -> f64 {
         // Commonness is a logarithm; the commonest bytes are about a twelfth of a text.
         let share = |byte: &u8| 0.08 / f64::from(1u32 << (9 - commonness(*byte)));
-        let hits: f64 = self.0.iter().map(|letters| letters.iter().map(share).sum::<f64>().min(1.0)).product();
+        let hits: f64 =
+            self.0.iter().map(|letters| letters.iter().map(share).sum::<f64>().min(1.0)).product();
         hits + VARIANT_COST * self.variants() as f64
     }
 }
@@ -104,7 +106,8 @@ impl Rows {
             }
             HirKind::Alternation(branches) => {
                 self.end_of_row();
-                let choices = branches.iter().map(|branch| best(std::slice::from_ref(branch), self.terminator));
+                let choices =
+                    branches.iter().map(|branch| best(std::slice::from_ref(branch), self.terminator));
                 if let Some(choices) = choices.collect::<Option<Vec<Choice>>>() {
                     self.offer(Choice {
                         cost: choices.iter().map(|choice| choice.cost).sum(),
@@ -125,7 +128,10 @@ impl Rows {
     }
 
     fn end_of_row(&mut self) {
-        let row = std::mem::take(&mut self.row);
+        let mut row = std::mem::take(&mut self.row);
+        if row.len() == WINDOW_BYTES - 1 {
+            row.insert(0, (0..=u8::MAX).collect());
+        }
         for four in row.windows(WINDOW_BYTES) {
             let window = Window([four[0].clone(), four[1].clone(), four[2].clone(), four[3].clone()]);
             let cost = window.cost();
@@ -181,7 +187,8 @@ mod tests {
         assert_eq!(shown("q{3}z"), is(&["qqqz"]));
         assert_eq!(shown("q{9}"), is(&["qqqq"]));
         assert_eq!(shown("(?-u:[jJ])q(?i)zz"), is(&["[Jj]q[Zz][Zz]"]));
-        for none in ["abc", "abc|defgh", "a?b?c?d?", "ab.cd", "[а-я]{4}", r"\w{4}", "(abcd)?", "abc\ndef", "(?i)kkkk"]
+        for none in
+            ["abc", "abc|defgh", "a?b?c?d?", "ab.cd", "[а-я]{4}", r"\w{4}", "(abcd)?", "abc\ndef", "(?i)kkkk"]
         {
             assert_eq!(shown(none), None, "{none}");
         }
@@ -193,5 +200,9 @@ mod tests {
         let windows = windows(&hir, b'\n').unwrap();
         let fours: Vec<[u8; 4]> = windows[0].fours().into_iter().map(u32::to_le_bytes).collect();
         assert_eq!(fours, [*b"abde", *b"acde"]);
+        let hir = regex_syntax::parse(r"abc.*\bde").unwrap();
+        let windows = super::windows(&hir, b'\n').unwrap();
+        let fours: Vec<[u8; 4]> = windows[0].fours().into_iter().map(u32::to_le_bytes).collect();
+        assert!(fours.len() == 256 && fours[10] == *b"\nabc" && fours[255] == *b"\xffabc");
     }
 }
