@@ -34,7 +34,7 @@ struct Task { u64 words[16]; };
 static const char PRELUDE[] =
     "#define LF_HOST 1\n"
     "typedef unsigned int u32; typedef unsigned long long u64;\n"
-    "typedef struct { u32 x, y, z, w; } uint4;\n"
+    "typedef struct { u32 x, y, z, w; } uint4;\ntypedef struct { u32 x, y; } uint2;\n"
     "struct Dim { u32 x, y, z; };\n"
     "struct Host { struct Dim thread, block, block_size, grid; u64 (*meet)(int, u64, u64); void *(*shared)(u64); };\n"
     "static struct Host *lf_host;\n"
@@ -52,6 +52,7 @@ static const char PRELUDE[] =
     "#define __syncthreads_or(value) ((int)lf_host->meet(6, (value) != 0, 0))\n"
     "#define __popcll(word) __builtin_popcountll(word)\n#define __ffs(word) __builtin_ffs(word)\n"
     "#define __ffsll(word) __builtin_ffsll(word)\n#define __clz(word) ((word) ? __builtin_clz(word) : 32)\n"
+    "#define __clzll(word) ((word) ? __builtin_clzll(word) : 64)\n"
     "static inline u32 __funnelshift_l(u32 low, u32 high, u32 by) { return (u32)(((u64)high << 32 | low) << (by & 31) >> 32); }\n"
     "static inline u64 atomicAdd(u64 *to, u64 more) { u64 old = *to; *to += more; return old; }\n"
     "static inline u32 __funnelshift_r(u32 low, u32 high, u32 by) { return (u32)(((u64)high << 32 | low) >> (by & 31)); }\n"

@@ -18,66 +18,175 @@ struct Task {
     u64 *bits;           // a bit per byte
     union {
         const u64 *more; // a bit per byte
-        u32 *counts;     // one per segment
+        u32 *counts;     // one per segment of 512 words
     };
     const u64 *places;   // of one bits, ascending
     u64 *firsts;         // the first byte of each place's line
     u64 *lengths;        // the bytes of each place's line, none where a place before it is in that line too; then where it begins in the new text
     u64 *sums;           // one per block, and behind them all
     unsigned char *bytes;
-    u64 count;           // of places
+    u64 count;           // of places, or of segments
     u64 words;           // of 64 bits
     u64 valid;           // bytes of text; the last one ends a line
     u64 terminator;
     u64 *total;
-    u64 spare[3];
+    u64 *far;            // words whose last line ends far behind them; room for one in 64
+    u64 *far_count;
+    const u32 *some;     // one per segment: how many bits of `more` it has
 };
 
 LF_DEVICE u64 lf_warp(void) { return ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32; }
 LF_DEVICE u64 lf_warps(void) { return (u64)gridDim.x * blockDim.x / 32; }
 
-// Where the line of each place begins, and its length; a warp per place, 512 bytes at a time. A place whose line holds one before it has length zero: the walk
-// backwards ends there, so all walks together are no longer than the text.
-LF_KERNEL lines(struct Task task) {
+// The highest bit of each byte of eight that is a terminator.
+LF_DEVICE u64 lf_terminators(const struct Task *task, u64 word) {
+    const u64 low = 0x7f7f7f7f7f7f7f7full;
+    u64 x = ((const u64 *)task->text)[word] ^ task->terminator * 0x0101010101010101ull;
+    return ~(((x & low) + low) | x | low);
+}
+
+// Bytes that a thread looks at alone.
+#define LF_NEAR_WORDS 32
+
+// Where the line of byte `at` begins, if that is not far before it and not before `previous`; else all ones.
+LF_DEVICE u64 lf_line_start(const struct Task *task, u64 at) {
+    u64 word = at / 8, ends = lf_terminators(task, word) & ~(~0ull << (at % 8 * 8));
+    u32 step;
+    for (step = 0; step < LF_NEAR_WORDS; ++step) {
+        if (ends) return word * 8 + 8 - (u32)__clzll((long long)ends) / 8;
+        if (word == 0) return 0;
+        ends = lf_terminators(task, --word);
+    }
+    return ~0ull;
+}
+
+// The terminator of the line of byte `at`, if that is not far behind it; else all ones.
+LF_DEVICE u64 lf_line_end(const struct Task *task, u64 at) {
+    u64 word = at / 8, ends = lf_terminators(task, word) & ~0ull << (at % 8 * 8);
+    u32 step;
+    for (step = 0; step < LF_NEAR_WORDS && word * 8 < task->valid; ++step) {
+        if (ends) return word * 8 + ((u32)__ffsll((long long)ends) - 1) / 8;
+        ends = lf_terminators(task, ++word);
+    }
+    return ~0ull;
+}
+
+// The same by a warp, however far, but not before `stop`.
+LF_DEVICE u64 lf_far_start(const struct Task *task, u64 at, u64 stop) {
+    u64 end = (at + 7) / 8, first;
     u32 lane = threadIdx.x % 32, found;
-    u64 place;
-    for (place = lf_warp(); place < task.count; place += lf_warps()) {
-        u64 at = task.places[place], start = 0, length = 0, end = at, from, mine, here;
-        // A place on a terminator belongs to the line that it ends.
-        u64 previous = place > 0 ? task.places[place - 1] + 1 : 0;
-        int is_first = 1;
-        while (end > 0) {
-            from = end > 512 ? end - 512 : 0;
-            mine = from + lane * 16;
-            u64 behind = 0;
-            for (here = mine; here < mine + 16 && here < end; ++here) {
-                if (task.text[here] == task.terminator) behind = here + 1;
-            }
-            found = __ballot_sync(LF_ALL, behind != 0);
-            if (found) {
-                start = __shfl_sync(LF_ALL, behind, 31 - __clz((int)found));
-                break;
-            }
-            end = from;
-            if (previous > end) break;
+    for (; end > 0; end = first) {
+        first = end > 32 ? end - 32 : 0;
+        u64 word = first + lane, ends = word < end ? lf_terminators(task, word) : 0;
+        if (word == at / 8) ends &= ~(~0ull << (at % 8 * 8));
+        found = __ballot_sync(LF_ALL, ends != 0);
+        if (found) return __shfl_sync(LF_ALL, word * 8 + 8 - (u32)__clzll((long long)ends) / 8, 31 - __clz((int)found));
+        if (first * 8 < stop) break;
+    }
+    return 0;
+}
+
+LF_DEVICE u64 lf_far_end(const struct Task *task, u64 at) {
+    u64 first;
+    u32 lane = threadIdx.x % 32, found;
+    for (first = at / 8; first * 8 < task->valid; first += 32) {
+        u64 word = first + lane, ends = word * 8 < task->valid ? lf_terminators(task, word) : 0;
+        if (word == at / 8) ends &= ~0ull << (at % 8 * 8);
+        found = __ballot_sync(LF_ALL, ends != 0);
+        if (found) return __shfl_sync(LF_ALL, word * 8 + ((u32)__ffsll((long long)ends) - 1) / 8, __ffs((int)found) - 1);
+    }
+    return task->valid - 1;
+}
+
+// Where the line of each place begins, and its length; a thread per place, and a warp where lines are long. A place whose line holds one before it has
+// length zero: a walk backwards ends at that one, so all walks together are no longer than the text.
+LF_KERNEL lines(struct Task task) {
+    u32 lane = threadIdx.x % 32, unknown, one;
+    u64 from;
+    for (from = lf_warp() * 32; from < task.count; from += lf_warps() * 32) {
+        u64 place = from + lane, at = 0, previous = 0, start = 0, end = 0;
+        int is_there = place < task.count;
+        if (is_there) {
+            at = task.places[place];
+            // Behind the place before this one: it is in the same line exactly if that begins before here.
+            previous = place > 0 ? task.places[place - 1] + 1 : 0;
+            start = lf_line_start(&task, at);
         }
-        // The place before is in this line where its own byte lies at the line's start or behind it.
-        if (previous > start) is_first = 0;
-        for (from = at; is_first && from < task.valid; from += 512) {
-            u64 ends = ~0ull;
-            mine = from + lane * 16;
-            for (here = mine + 16; here-- > mine;) {
-                if (here < task.valid && task.text[here] == task.terminator) ends = here;
-            }
-            found = __ballot_sync(LF_ALL, ends != ~0ull);
-            if (found) {
-                length = __shfl_sync(LF_ALL, ends, __ffs((int)found) - 1) + 1 - start;
-                break;
-            }
+        for (unknown = __ballot_sync(LF_ALL, start == ~0ull); unknown; unknown &= unknown - 1) {
+            one = (u32)__ffs((int)unknown) - 1;
+            u64 found = lf_far_start(&task, __shfl_sync(LF_ALL, at, one), __shfl_sync(LF_ALL, previous, one));
+            if (lane == one) start = found;
         }
-        if (lane == 0) {
+        int is_first = is_there && previous <= start;
+        if (is_first) end = lf_line_end(&task, at);
+        for (unknown = __ballot_sync(LF_ALL, end == ~0ull); unknown; unknown &= unknown - 1) {
+            one = (u32)__ffs((int)unknown) - 1;
+            u64 found = lf_far_end(&task, __shfl_sync(LF_ALL, at, one));
+            if (lane == one) end = found;
+        }
+        if (is_there) {
             task.firsts[place] = start;
-            task.lengths[place] = length;
+            task.lengths[place] = is_first ? end + 1 - start : 0;
+        }
+    }
+}
+
+// The terminators of the bytes that a word of 64 has.
+LF_DEVICE u64 lf_word_ends(const struct Task *task, u64 word) {
+    u64 ends = 0;
+    u32 at;
+    if (word * 64 >= task->valid) return 0;
+    // The flags of eight bytes become eight bits by one multiplication.
+    for (at = 0; at < 8; ++at) ends |= (lf_terminators(task, word * 8 + at) >> 7) * 0x0102040810204080ull >> 56 << (8 * at);
+    return ends;
+}
+
+LF_DEVICE void lf_set(const struct Task *task, u64 word, u64 bits) {
+    if (bits) atomicOr(&task->bits[word], bits);
+}
+
+// The terminators of lines that hold one of some bits; a warp per segment, a thread per word. A line that goes on behind its word is followed for some
+// words: up to its end, or to a word with bits of its own, whose thread goes on. Words whose lines go on after that are left to `far_ends`.
+LF_KERNEL ends(struct Task task) {
+    u32 lane = threadIdx.x % 32, step;
+    u64 segment, at;
+    for (segment = lf_warp(); segment < task.count; segment += lf_warps()) {
+        if (task.some[segment] == 0) continue;
+        u64 end = (segment + 1) * 512 < task.words ? (segment + 1) * 512 : task.words;
+        for (at = segment * 512 + lane; at < end; at += 32) {
+            u64 more = task.more[at], stops, others, sum;
+            if (!more) continue;
+            stops = lf_word_ends(&task, at);
+            others = ~stops;
+            // An addition carries each bit to the end of its line, or out of the word.
+            sum = (more & others) + others;
+            lf_set(&task, at, (sum | more) & stops);
+            if (sum >= others) continue;
+            for (step = 1; step <= LF_NEAR_WORDS; ++step) {
+                stops = lf_word_ends(&task, at + step);
+                if (stops) lf_set(&task, at + step, stops & (0 - stops));
+                if (stops || at + step >= task.words || task.more[at + step]) break;
+            }
+            if (step > LF_NEAR_WORDS) task.far[atomicAdd(task.far_count, 1ull)] = at + LF_NEAR_WORDS;
+        }
+    }
+}
+
+// The ends of lines that go on behind some words; a warp per word.
+LF_KERNEL far_ends(struct Task task) {
+    u32 lane = threadIdx.x % 32, found;
+    u64 number, first;
+    for (number = lf_warp(); number < *task.far_count; number += lf_warps()) {
+        for (first = task.far[number] + 1; first < task.words; first += 32) {
+            u64 word = first + lane, stops = 0, more = 0;
+            if (word < task.words) {
+                stops = lf_word_ends(&task, word);
+                more = task.more[word];
+            }
+            found = __ballot_sync(LF_ALL, stops != 0 || more != 0);
+            if (!found) continue;
+            if (lane == (u32)__ffs((int)found) - 1 && stops) lf_set(&task, word, stops & (0 - stops));
+            break;
         }
     }
 }

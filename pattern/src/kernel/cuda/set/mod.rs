@@ -3,16 +3,17 @@
 //! **Problem.** One program for many patterns has more carries than a thread has registers, and a
 //! program for each reads the text once for each.
 //!
-//! **Idea.** A filter reads the text once, at nearly the speed of a copy whatever the set's size,
-//! and looks for four bytes in a row that a match of some pattern must hold. The lines it finds are
-//! gathered to a small text on the card, and programs of some patterns each search that one:
+//! **Idea.** A filter reads the text once, whatever the set's size, and looks for rows of bytes that
+//! a match of some pattern must hold. Where such a row is the whole pattern, its line matches. Other
+//! lines are gathered to a small text on the card, and programs of some patterns each search that:
 //!
 //! ```text
-//! text ──filter──▶ places ──lines──▶ lines ──gather──▶ small text ──programs──▶ matching lines
+//! text ──filter─┬▶ matches ─────────────────ends────────────────────┬▶ matching lines
+//!               └▶ hits ──lines, gather──▶ small text ──programs──▶─┘
 //! ```
 //!
-//! **Invariants.** Whatever the filter lets through, programs decide, so a set's lines are those of
-//! its patterns. Where the filter finds a good part of the text, programs search the text itself.
+//! **Invariants.** A set's lines are those of its patterns: what the filter does not decide,
+//! programs do. Where a good part of the text is hit, programs search the text itself.
 //! **Leaves out** which pattern of the set a line matches, and texts of the host.
 
 mod plan;
@@ -64,6 +65,10 @@ struct Filter {
     table: Table,
     words: DeviceMemory,
     buckets: DeviceMemory,
+    lists: DeviceMemory,
+    owners: DeviceMemory,
+    rows: DeviceMemory,
+    sets: DeviceMemory,
 }
 
 impl GpuSet {
@@ -116,10 +121,10 @@ impl GpuSet {
         let mut text = programs(self.whole.len());
         if let Some(filter) = &self.filter {
             text += &format!(
-                ", {} behind a filter of {} KiB with {:.2} % of its bits set",
-                programs(self.filtered.len()),
+                ", a filter of {} KiB with {:.2} % of its bits set, {} behind it",
                 filter.table.words.len() / 256,
-                100.0 * filter.table.load()
+                100.0 * filter.table.load(),
+                programs(self.filtered.len())
             );
         }
         text
@@ -134,8 +139,15 @@ impl Filter {
             cuda.work().copies.write(&memory, 0, &bytes)?;
             Ok(memory)
         };
-        let (words, buckets) = (on_card(&table.words)?, on_card(&table.buckets)?);
-        Ok(Filter { table, words, buckets })
+        Ok(Filter {
+            words: on_card(&table.words)?,
+            buckets: on_card(&table.buckets)?,
+            lists: on_card(table.lists.as_flattened())?,
+            owners: on_card(&table.owners)?,
+            rows: on_card(table.rows.as_flattened())?,
+            sets: on_card(table.sets.as_flattened())?,
+            table,
+        })
     }
 }
 

@@ -1,9 +1,10 @@
 //! Which programs a set becomes, and which of its patterns a filter can look for.
 //!
 //! ```text
-//! few operations in all           ──▶ one program for all patterns          (whole text)
-//! patterns with a window of fours ──▶ filter ──▶ programs of some patterns  (lines that it found)
-//! other patterns                  ──▶ programs of some patterns             (whole text)
+//! few operations in all             ──▶ one program for all patterns          (whole text)
+//! rows of bytes                     ──▶ filter
+//! patterns with a row in each match ──▶ filter ──▶ programs of some patterns  (lines that it found)
+//! other patterns                    ──▶ programs of some patterns             (whole text)
 //! ```
 //!
 //! A program shares its classes among its patterns, and its streams and carries have to fit a
@@ -47,19 +48,19 @@ impl SetPlan {
         if let Ok(program) = compile_any(hirs, &alone) {
             return Ok(SetPlan { whole: vec![program], filtered: Vec::new(), filter: None });
         }
-        let (mut filtered, mut others, mut fours) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut filtered, mut others, mut all) = (Vec::new(), Vec::new(), Vec::new());
         for hir in hirs {
             match windows(hir, options.terminator) {
                 Some(windows) => {
-                    fours.extend(windows.iter().flat_map(|window| window.fours()));
-                    filtered.push(hir);
+                    if !windows.iter().all(|window| window.is_match) {
+                        filtered.push(hir);
+                    }
+                    all.extend(windows);
                 }
                 None => others.push(hir),
             }
         }
-        fours.sort_unstable();
-        fours.dedup();
-        let filter = (!filtered.is_empty()).then(|| Table::new(&fours, shared_bytes));
+        let filter = (!all.is_empty()).then(|| Table::new(&all, shared_bytes));
         Ok(SetPlan { whole: parts(&others, options)?, filtered: parts(&filtered, options)?, filter })
     }
 }

@@ -26,8 +26,11 @@ const SUMMING_BLOCKS: usize = 256;
 
 /// Programs search the text itself where the filter marks more than one byte of so many, or where
 /// the lines that it found are a larger part of the text than one of so many bytes.
-const DENSE_PLACES: usize = 64;
-const DENSE_BYTES: usize = 4;
+const DENSE_PLACES: usize = 32;
+const DENSE_BYTES: usize = 2;
+
+/// Words that one thread follows a line for, as `compact.cu` has it.
+const NEAR_WORDS: usize = 32;
 
 /// Bits of several programs' searches that are on the card at once, in bytes.
 const WAVE_BYTES: usize = 256 << 20;
@@ -52,10 +55,13 @@ pub(super) struct Found {
 /// Memory of searches for sets, which grows and is used again.
 #[derive(Debug)]
 pub(in super::super) struct SetMemory {
-    /// A bit per byte: places that the filter marked.
+    /// A bit per byte: places that the filter marked, for programs and as matches.
     hits: DeviceMemory,
-    /// One per segment.
+    matches: DeviceMemory,
+    /// One per segment, twice for the filter.
     counts: DeviceMemory,
+    /// Words whose lines end far behind them.
+    far: DeviceMemory,
     places: Positions,
     firsts: DeviceMemory,
     /// Lengths of lines, then where they begin.
@@ -76,7 +82,9 @@ impl SetMemory {
         let make = || DeviceMemory::new(driver, 16);
         Ok(SetMemory {
             hits: make()?,
+            matches: make()?,
             counts: make()?,
+            far: make()?,
             places: Positions::new(driver)?,
             firsts: make()?,
             lengths: make()?,
@@ -138,31 +146,39 @@ struct Search<'s> {
 impl Search<'_> {
     fn run(&mut self, whole: Searched, want: Want, end: Option<&Event>) -> Result<Found, CudaError> {
         let GpuSet { whole: programs, filtered, filter, .. } = self.set;
-        let lines = match filter {
-            Some(filter) => self.filter(filter, whole)?,
-            None => None,
+        let filtered: Vec<&GpuProgram> = filtered.iter().collect();
+        let mut programs: Vec<&GpuProgram> = programs.iter().collect();
+        let (marked, lines) = match filter {
+            None => (Marked::default(), Some(Lines::default())),
+            Some(filter) => {
+                let marked = self.filter(filter, whole)?;
+                (marked, self.lines_of(whole, marked.hits)?)
+            }
         };
-        let Some(lines) = lines else {
-            // Programs read the text itself.
-            let all: Vec<&GpuProgram> = programs.iter().chain(filtered).collect();
-            self.clear(OF_TEXT, whole)?;
-            self.matching(&all, whole, OF_TEXT)?;
-            return self.answer(OF_TEXT, whole, want, end);
+        let lines = match lines {
+            Some(lines) => lines,
+            None => {
+                // Too much was found for a text of its own: all programs read the whole one.
+                programs.extend(&filtered);
+                Lines::default()
+            }
         };
-        let gathered = Searched { address: self.memory.lines.address(), valid: lines.bytes };
-        self.clear(OF_LINES, gathered)?;
         if lines.bytes > 0 {
-            let filtered: Vec<&GpuProgram> = filtered.iter().collect();
+            let gathered = Searched { address: self.memory.lines.address(), valid: lines.bytes };
+            self.clear(OF_LINES, gathered)?;
             self.matching(&filtered, gathered, OF_LINES)?;
-        }
-        if programs.is_empty() && want == Want::Count {
-            return self.answer(OF_LINES, gathered, want, end);
+            if marked.matches == 0 && programs.is_empty() && want == Want::Count {
+                return self.answer(OF_LINES, gathered, want, end);
+            }
         }
         self.clear(OF_TEXT, whole)?;
+        if marked.matches > 0 {
+            self.ends(whole)?;
+        }
         if lines.bytes > 0 {
             self.scatter(&lines)?;
         }
-        self.matching(&programs.iter().collect::<Vec<_>>(), whole, OF_TEXT)?;
+        self.matching(&programs, whole, OF_TEXT)?;
         self.answer(OF_TEXT, whole, want, end)
     }
 
@@ -171,54 +187,61 @@ impl Search<'_> {
         Cut { segment_bytes: SEGMENT_BYTES, segments: valid.div_ceil(SEGMENT_BYTES) }
     }
 
-    /// The lines of a text in which the filter marks a place, gathered; `None` where these are too
-    /// many to be worth it.
-    fn filter(&mut self, filter: &Filter, text: Searched) -> Result<Option<Lines>, CudaError> {
+    /// Marks places of a text; how many.
+    fn filter(&mut self, filter: &Filter, text: Searched) -> Result<Marked, CudaError> {
         let cut = Search::cut(text.valid);
-        let multiprocessors = self.set.cuda.card().multiprocessors;
-        self.memory.hits.grow(&self.set.cuda.driver, (text.valid + PAD_BYTES).div_ceil(8))?;
-        self.memory.counts.grow(&self.set.cuda.driver, 4 * cut.segments)?;
+        let driver = &self.set.cuda.driver;
+        self.memory.hits.grow(driver, (text.valid + PAD_BYTES).div_ceil(8))?;
+        self.memory.matches.grow(driver, (text.valid + PAD_BYTES).div_ceil(8))?;
+        self.memory.counts.grow(driver, 8 * cut.segments)?;
         self.stream.clear(&self.memory.totals)?;
-        let mut task = [0u64; 16];
-        task[0] = text.address;
-        task[1] = self.memory.hits.address();
-        task[2] = self.memory.counts.address();
-        task[3] = filter.words.address();
-        task[4] = self.memory.totals.address();
-        task[5] = text.valid as u64;
-        task[6] = text.valid.div_ceil(STEP_BYTES) as u64;
-        task[7] = (SEGMENT_BYTES / STEP_BYTES) as u64;
-        task[8] = cut.segments as u64;
-        task[9] = u64::from(self.set.terminator);
-        task[10] = filter.buckets.address();
+        let task = [
+            text.address,
+            self.memory.hits.address(),
+            self.memory.matches.address(),
+            self.memory.counts.address(),
+            filter.words.address(),
+            filter.buckets.address(),
+            filter.lists.address(),
+            filter.owners.address(),
+            filter.rows.address(),
+            filter.sets.address(),
+            self.memory.totals.address(),
+            text.valid as u64,
+            text.valid.div_ceil(STEP_BYTES) as u64,
+            (SEGMENT_BYTES / STEP_BYTES) as u64,
+            cut.segments as u64,
+            u64::from(self.set.terminator),
+        ];
         let source = filter.table.definitions() + FILTER;
         let kernel = self.set.cuda.kernel(&source, "filter")?;
         let shared_bytes = 4 * filter.table.words.len() as u32;
         kernel.allow_shared(shared_bytes)?;
-        let grid = Grid { blocks: multiprocessors, threads: FILTER_THREADS, shared_bytes };
-        self.stream.launch(&kernel, grid, &task)?;
-        let places = positions::read_words(self.stream, &self.memory.totals, 1)?[0] as usize;
+        let blocks = self.set.cuda.card().multiprocessors;
+        self.stream.launch(&kernel, Grid { blocks, threads: FILTER_THREADS, shared_bytes }, &task)?;
+        let totals = positions::read_words(self.stream, &self.memory.totals, 2)?;
+        Ok(Marked { hits: totals[0] as usize, matches: totals[1] as usize })
+    }
+
+    /// The lines of the places that the filter marked for programs, one behind the other; `None`
+    /// where these are too many to be worth it.
+    fn lines_of(&mut self, text: Searched, places: usize) -> Result<Option<Lines>, CudaError> {
+        if places == 0 {
+            return Ok(Some(Lines::default()));
+        }
         if places > text.valid / DENSE_PLACES {
             return Ok(None);
         }
-        let marks =
-            Marks { bits: &self.memory.hits, counts: &self.memory.counts, cut, valid: text.valid, base: 0 };
-        positions::list(&self.set.cuda, self.stream, &marks, places, &mut self.memory.places)?;
-        self.gather(text, places)
-    }
-
-    /// The lines of some places, one behind the other.
-    fn gather(&mut self, text: Searched, places: usize) -> Result<Option<Lines>, CudaError> {
-        if places == 0 {
-            return Ok(Some(Lines { places, bytes: 0 }));
-        }
-        let driver = self.set.cuda.driver.clone();
+        let (cut, driver) = (Search::cut(text.valid), self.set.cuda.driver.clone());
+        let SetMemory { hits, counts, places: positions, .. } = &mut *self.memory;
+        let marks = Marks { bits: hits, counts, cut, valid: text.valid, base: 0 };
+        positions::list(&self.set.cuda, self.stream, &marks, places, positions)?;
         self.memory.firsts.grow(&driver, 8 * places)?;
         self.memory.lengths.grow(&driver, 8 * (places + 1))?;
         let mut task = self.task(places);
         task[0] = text.address;
         task[10] = text.valid as u64;
-        self.launch("lines", Grid::new(self.blocks(32 * places), THREADS), &task)?;
+        self.launch("lines", Grid::new(self.blocks(places), THREADS), &task)?;
         let summing = Grid::new(places.div_ceil(4096).min(SUMMING_BLOCKS), THREADS);
         self.launch("sums", summing, &task)?;
         self.launch("offsets", summing, &task)?;
@@ -230,6 +253,26 @@ impl Search<'_> {
         task[7] = self.memory.lines.address();
         self.launch("gather", Grid::new(self.blocks(32 * places), THREADS), &task)?;
         Ok(Some(Lines { places, bytes }))
+    }
+
+    /// The ends of the lines that the filter's matches stand in.
+    fn ends(&mut self, text: Searched) -> Result<(), CudaError> {
+        let segments = Search::cut(text.valid).segments;
+        let words = text.valid.div_ceil(64);
+        self.memory.far.grow(&self.set.cuda.driver, 8 * (words / NEAR_WORDS + 1))?;
+        self.stream.clear(&self.memory.totals)?;
+        let mut task = self.task(segments);
+        task[0] = text.address;
+        task[1] = self.memory.found[OF_TEXT].address();
+        task[2] = self.memory.matches.address();
+        task[9] = words as u64;
+        task[10] = text.valid as u64;
+        task[13] = self.memory.far.address();
+        task[14] = self.memory.totals.address();
+        // Behind the counts of hits.
+        task[15] = self.memory.counts.address() + 4 * segments as u64;
+        self.launch("ends", Grid::new(self.blocks(32 * segments), THREADS), &task)?;
+        self.launch("far_ends", Grid::new(self.blocks(32 * segments), THREADS), &task)
     }
 
     /// What kernels about places take.
@@ -342,7 +385,17 @@ impl Search<'_> {
     }
 }
 
-/// The lines that a filter found.
+/// How many places a filter marked.
+#[derive(Clone, Copy, Default)]
+struct Marked {
+    /// Whose lines programs have to look at.
+    hits: usize,
+    /// Whose lines match.
+    matches: usize,
+}
+
+/// The lines that a filter found for programs.
+#[derive(Clone, Copy, Default)]
 struct Lines {
     /// Places that it marked, several of a line perhaps.
     places: usize,

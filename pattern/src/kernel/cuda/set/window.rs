@@ -19,22 +19,45 @@ pub(super) const MOST_VARIANTS: usize = 4096;
 /// fours hit as well.
 const VARIANT_COST: f64 = 1e-6;
 
-/// A place of a row: the bytes that may stand there, ascending.
-type Letters = Vec<u8>;
+/// Places of a row that the card compares, at most; a longer row is cut.
+pub(super) const ROW_BYTES_MAX: usize = 32;
 
-/// A set of fours: all that take a byte of each place.
+/// A place of a row: the bytes that may stand there, ascending.
+pub(super) type Letters = Vec<u8>;
+
+/// A row of which every match has a text, and the four places of it that the filter looks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Window([Letters; WINDOW_BYTES]);
+pub(super) struct Window {
+    /// All places, the four and those around them.
+    pub(super) row: Vec<Letters>,
+    /// The first of the four; a row of three has any byte in front of it, which is no place.
+    first: isize,
+    /// Whether a text of the row is a match of the expression.
+    pub(super) is_match: bool,
+}
 
 impl Window {
+    /// The letters of the four.
+    fn four(&self) -> [Letters; WINDOW_BYTES] {
+        std::array::from_fn(|at| match usize::try_from(self.first + at as isize) {
+            Ok(at) => self.row[at].clone(),
+            Err(_) => (0..=u8::MAX).collect(),
+        })
+    }
+
+    /// The place of the four's last byte.
+    pub(super) fn last(&self) -> usize {
+        (self.first + WINDOW_BYTES as isize - 1) as usize
+    }
+
     /// How many fours it has.
     fn variants(&self) -> usize {
-        self.0.iter().map(Vec::len).product()
+        self.four().iter().map(Vec::len).product()
     }
 
     /// Its fours, each as the little-endian number of its bytes.
     pub(super) fn fours(&self) -> Vec<u32> {
-        self.0.iter().enumerate().fold(vec![0], |fours, (at, letters)| {
+        self.four().iter().enumerate().fold(vec![0], |fours, (at, letters)| {
             let with = |four: u32| letters.iter().map(move |&byte| four | u32::from(byte) << (8 * at));
             fours.into_iter().flat_map(with).collect()
         })
@@ -44,9 +67,31 @@ impl Window {
     fn cost(&self) -> f64 {
         // Commonness is a logarithm; the commonest bytes are about a twelfth of a text.
         let share = |byte: &u8| 0.08 / f64::from(1u32 << (9 - commonness(*byte)));
-        let hits: f64 =
-            self.0.iter().map(|letters| letters.iter().map(share).sum::<f64>().min(1.0)).product();
-        hits + VARIANT_COST * self.variants() as f64
+        let letters = |letters: &Letters| letters.iter().map(share).sum::<f64>().min(1.0);
+        self.four().iter().map(letters).product::<f64>() + VARIANT_COST * self.variants() as f64
+    }
+
+    /// The cheapest window of a row.
+    fn of(row: &[Letters], is_match: bool) -> Option<Window> {
+        let firsts = match row.len() {
+            0..3 => return None,
+            3 => -1..=-1,
+            length => 0..=length as isize - WINDOW_BYTES as isize,
+        };
+        let window = |first| Window { row: row.to_vec(), first, is_match };
+        let cheapest = firsts.map(window).min_by(|a, b| a.cost().total_cmp(&b.cost()))?;
+        Some(cheapest.cut()).filter(|window| window.variants() <= MOST_VARIANTS)
+    }
+
+    /// The window with as many places of its row as are compared.
+    fn cut(mut self) -> Window {
+        if self.row.len() > ROW_BYTES_MAX {
+            let first = (self.last() + 1).saturating_sub(ROW_BYTES_MAX);
+            self.row = self.row[first..].iter().take(ROW_BYTES_MAX).cloned().collect();
+            self.first -= first as isize;
+            self.is_match = false;
+        }
+        self
     }
 }
 
@@ -59,9 +104,39 @@ struct Choice {
 
 /// The windows to look for in place of an expression; `None` where a match may lack any four.
 pub(super) fn windows(hir: &Hir, terminator: u8) -> Option<Vec<Window>> {
-    let choice = best(std::slice::from_ref(hir), terminator)?;
-    let variants: usize = choice.windows.iter().map(Window::variants).sum();
-    (variants <= MOST_VARIANTS).then_some(choice.windows)
+    let branches = match hir.kind() {
+        HirKind::Alternation(branches) => &branches[..],
+        _ => std::slice::from_ref(hir),
+    };
+    let mut windows = Vec::new();
+    for branch in branches {
+        match row(branch, terminator).and_then(|row| Window::of(&row, true)) {
+            Some(window) => windows.push(window),
+            None => windows.extend(best(std::slice::from_ref(branch), terminator)?.windows),
+        }
+    }
+    let variants: usize = windows.iter().map(Window::variants).sum();
+    (variants <= MOST_VARIANTS).then_some(windows)
+}
+
+/// The row that an expression is, if it is one.
+fn row(hir: &Hir, terminator: u8) -> Option<Vec<Letters>> {
+    let within = |letters: Letters| (!letters.contains(&terminator)).then_some(letters);
+    match hir.kind() {
+        HirKind::Literal(literal) => literal.0.iter().map(|&byte| within(vec![byte])).collect(),
+        HirKind::Class(class) => Some(vec![within(letters(class)?)?]),
+        HirKind::Capture(capture) => row(&capture.sub, terminator),
+        HirKind::Concat(parts) => {
+            let rows: Option<Vec<_>> = parts.iter().map(|part| row(part, terminator)).collect();
+            Some(rows?.concat())
+        }
+        HirKind::Repetition(repetition)
+            if repetition.max == Some(repetition.min) && repetition.min <= ROW_BYTES_MAX as u32 =>
+        {
+            Some(vec![row(&repetition.sub, terminator)?; repetition.min as usize].concat())
+        }
+        _ => None,
+    }
 }
 
 /// The cheapest choice of a concatenation.
@@ -128,16 +203,9 @@ impl Rows {
     }
 
     fn end_of_row(&mut self) {
-        let mut row = std::mem::take(&mut self.row);
-        if row.len() == WINDOW_BYTES - 1 {
-            row.insert(0, (0..=u8::MAX).collect());
-        }
-        for four in row.windows(WINDOW_BYTES) {
-            let window = Window([four[0].clone(), four[1].clone(), four[2].clone(), four[3].clone()]);
-            let cost = window.cost();
-            if window.variants() <= MOST_VARIANTS {
-                self.offer(Choice { windows: vec![window], cost });
-            }
+        let row = std::mem::take(&mut self.row);
+        if let Some(window) = Window::of(&row, false) {
+            self.offer(Choice { cost: window.cost(), windows: vec![window] });
         }
     }
 
@@ -170,7 +238,7 @@ mod tests {
                 [one] => char::from(*one).to_string(),
                 many => format!("[{}]", String::from_utf8_lossy(many)),
             };
-            window.0.iter().map(place).collect::<String>()
+            window.four().iter().map(place).collect::<String>()
         };
         windows(&hir, b'\n').map(|windows| windows.iter().map(text).collect())
     }
@@ -187,11 +255,38 @@ mod tests {
         assert_eq!(shown("q{3}z"), is(&["qqqz"]));
         assert_eq!(shown("q{9}"), is(&["qqqq"]));
         assert_eq!(shown("(?-u:[jJ])q(?i)zz"), is(&["[Jj]q[Zz][Zz]"]));
-        for none in
-            ["abc", "abc|defgh", "a?b?c?d?", "ab.cd", "[а-я]{4}", r"\w{4}", "(abcd)?", "abc\ndef", "(?i)kkkk"]
-        {
+        for none in [
+            "ab",
+            "ab|defgh",
+            "a?b?c?d?",
+            "ab.cd",
+            "[а-я]{4}",
+            r"\w{4}",
+            "(abcd)?",
+            "ab\nef",
+            "(?i)kkkk",
+            "[a-z]{3}",
+        ] {
             assert_eq!(shown(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn rows_that_are_matches_are_told() {
+        let of = |pattern: &str| {
+            let hir = regex_syntax::ParserBuilder::new().utf8(false).build().parse(pattern).unwrap();
+            windows(&hir, b'\n').map(|windows| {
+                let row = |window: &Window| (window.row.len(), window.last(), window.is_match);
+                windows.iter().map(row).collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(of("the_jazz_age"), Some(vec![(12, 7, true)]));
+        assert_eq!(of("(ab[cd]){2}|xyz|pq.*rstu"), Some(vec![(6, 4, true), (3, 2, true), (4, 3, false)]));
+        assert_eq!(of(r"quiz\b"), Some(vec![(4, 3, false)]));
+        assert_eq!(of(r"quiz+"), Some(vec![(4, 3, false)]));
+        let long = "a".repeat(20) + "zzqj" + &"a".repeat(30);
+        assert_eq!(of(&long), Some(vec![(32, 23, false)]));
+        assert_eq!(of(&("b".repeat(40) + "qqqq")), Some(vec![(32, 31, false)]));
     }
 
     #[test]
