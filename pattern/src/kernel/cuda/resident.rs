@@ -334,7 +334,7 @@ impl GpuProgram {
         let blocks = cut.segments.div_ceil(width.group_threads() as usize);
         let most = 4 * self.cuda.card().multiprocessors as usize;
         let task = scratch.task(job, cut, width, total);
-        stream.launch(&*self.chain()?, Grid::new(blocks.min(most), width.group_threads()), &task)
+        stream.launch(self.chain()?, Grid::new(blocks.min(most), width.group_threads()), &task)
     }
 
     /// Matching lines, and segments that are not certain.

@@ -21,11 +21,13 @@ use regex_syntax::hir::Hir;
 /// Up to so many operations one program reads the whole text faster than a filter pays.
 const ALONE_OPERATIONS: usize = 400;
 
-/// Operations of one of several programs: more have carries that no register holds.
-const PART_OPERATIONS: usize = 400;
+/// Operations of one of several programs: more have carries that no register holds. Eight pairs of
+/// strings are about 510 and take 255 registers of an H100's threads; twelve are 680, of which 118
+/// words lie in memory.
+const PART_OPERATIONS: usize = 520;
 
-/// Letters of the patterns of one program: about what such a program has room for.
-const PART_LETTERS: usize = 120;
+/// Letters of the patterns of one program that is tried: about what a program has room for.
+const PART_LETTERS: usize = 180;
 
 /// The programs of a set.
 pub(super) struct SetPlan {
@@ -67,37 +69,26 @@ impl SetPlan {
 
 /// Programs that have all patterns together.
 fn parts(hirs: &[&Hir], options: &CompileOptions) -> Result<Vec<BitProgram>, CompileError> {
-    let mut programs = Vec::new();
-    let mut rest = hirs;
+    let small = CompileOptions { operations: options.operations.min(PART_OPERATIONS), ..options.clone() };
+    let (mut programs, mut rest) = (Vec::new(), hirs);
     while !rest.is_empty() {
         let mut sum = 0;
         let fits = |hir: &&&Hir| {
             sum += letters(hir);
             sum <= PART_LETTERS
         };
-        let (part, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
-        program_or_halves(part, options, &mut programs)?;
-        rest = others;
+        let mut count = rest.iter().take_while(fits).count().max(1);
+        let owned: Vec<Hir> = rest[..count].iter().map(|&hir| hir.clone()).collect();
+        let program = loop {
+            match compile_any(&owned[..count], &small) {
+                Ok(program) => break program,
+                // A pattern that is too large for a part is a program of its own.
+                Err(_) if count == 1 => break compile_any(&owned[..1], options)?,
+                Err(_) => count = (count * 7 / 8).min(count - 1),
+            }
+        };
+        programs.push(program);
+        rest = &rest[count..];
     }
     Ok(programs)
-}
-
-fn program_or_halves(
-    hirs: &[&Hir],
-    options: &CompileOptions,
-    programs: &mut Vec<BitProgram>,
-) -> Result<(), CompileError> {
-    let owned: Vec<Hir> = hirs.iter().map(|&hir| hir.clone()).collect();
-    let small = CompileOptions { operations: options.operations.min(PART_OPERATIONS), ..options.clone() };
-    if let Ok(program) = compile_any(&owned, &small) {
-        programs.push(program);
-        return Ok(());
-    }
-    if let [_] = hirs {
-        programs.push(compile_any(&owned, options)?);
-        return Ok(());
-    }
-    let (first, second) = hirs.split_at(hirs.len() / 2);
-    program_or_halves(first, options, programs)?;
-    program_or_halves(second, options, programs)
 }

@@ -65,7 +65,7 @@ impl Table {
         let fours: Vec<u32> = owned.keys().copied().collect();
         let sizes = LOG_WORDS.filter(|&log| log == *LOG_WORDS.start() || 4 << log <= most_bytes);
         let is_enough = |log: u32| fours.len() as f64 <= FOURS_PER_WORD * f64::from(1u32 << log);
-        let largest = sizes.clone().last().unwrap_or(*LOG_WORDS.start());
+        let largest = sizes.clone().next_back().unwrap_or(*LOG_WORDS.start());
         let log_words = sizes.into_iter().find(|&log| is_enough(log)).unwrap_or(largest);
         let mut words = vec![0; 1 << log_words];
         for &four in &fours {
