@@ -1,24 +1,21 @@
-//! Many patterns in one program: 8, 64 and 500 of three kinds, beside the processor.
+//! Sets of patterns: 8, 64 and 500 of three kinds, beside the processor.
 //!
 //! The kinds are those of published rule sets, which are not to be had everywhere: strings, strings
 //! with classes in them, and pairs of strings with anything between. The words are drawn from a
-//! fixed sequence, a part of them from the text, so that some match. All classes are shared; one
-//! pass marks the lines in which any pattern matches.
+//! fixed sequence, a part of them from the text, so that some match. Asked for are the lines in
+//! which any pattern matches.
 
 use crate::rates::Text;
 use crate::{median, processor, Arguments};
-use lightfoot_pattern::compile::{compile_any, CompileOptions};
-use lightfoot_pattern::kernel::cuda::{Cuda, CudaError, GpuProgram, Reach};
+use lightfoot_pattern::compile::CompileOptions;
+use lightfoot_pattern::kernel::cuda::{Cuda, CudaError, GpuSet};
 use lightfoot_pattern::Regex;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 const SETS: [usize; 3] = [8, 64, 500];
 const ROUNDS: usize = 5;
-/// Larger programs are refused: each advance keeps a carry, a thread has 255 registers, and the
-/// compiler takes minutes to find that out.
-const OPERATIONS: usize = 2_000;
-
 /// How a rule is written from a word.
 type Kind = (&'static str, fn(&[u8], &mut Random) -> String);
 
@@ -82,37 +79,58 @@ fn words(text: &[u8], count: usize) -> Vec<Vec<u8>> {
 pub(crate) fn table(cuda: &Arc<Cuda>, arguments: &Arguments) -> Result<(), CudaError> {
     println!("\n## Many patterns at once\n");
     println!(
-        "One program for all patterns of a set, on {} resident bytes of code; the processor runs the engine of the library's choice.\n",
+        "Lines that any pattern of a set matches, of {} resident bytes of code, in GB/s; the processor runs the engine of the library's choice.\n",
         arguments.bytes
     );
-    println!("| rules | patterns | operations | compiled, ms | lines | resident | engine | one thread | {} threads |", processor::threads());
-    println!("|---|---:|---:|---:|---:|---:|---|---:|---:|");
-    let text = Text::new(cuda, "code", arguments.bytes)?;
+    println!("| rules | patterns | compiled, ms | lines | resident | engine | one thread | {} threads | card over those | how |", processor::threads());
+    println!("|---|---:|---:|---:|---:|---|---:|---:|---:|---|");
+    let text = match &arguments.rules {
+        Some(folder) => Text::of(cuda, "given", &read(&folder.join("text")), arguments.bytes)?,
+        None => Text::new(cuda, "code", arguments.bytes)?,
+    };
     for kind in KINDS {
         for count in SETS {
-            if let Err(reason) = row(cuda, &text, kind, count) {
-                println!("| {} | {count} | {reason} | | | | | | |", kind.0);
+            let rules = match &arguments.rules {
+                Some(folder) => given(&folder.join(format!("{}_{count}.regex", kind.0))),
+                None => drawn(text.pinned.bytes(), kind, count),
+            };
+            if let Err(reason) = row(cuda, &text, kind.0, &rules) {
+                println!("| {} | {count} | {reason} | | | | | | | |", kind.0);
             }
         }
     }
     Ok(())
 }
 
-fn row(cuda: &Arc<Cuda>, text: &Text, (kind, write): &Kind, count: usize) -> Result<(), String> {
-    let to_text = |error: CudaError| error.to_string();
-    let bytes = text.pinned.bytes();
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The rules of a file, each between slashes.
+fn given(path: &Path) -> Vec<String> {
+    let text = String::from_utf8(read(path)).expect("rules are UTF-8");
+    let rule = |line: &str| line.strip_prefix('/').and_then(|line| line.strip_suffix('/')).map(str::to_owned);
+    text.lines().map(|line| rule(line).expect("a rule between slashes")).collect()
+}
+
+fn drawn(text: &[u8], (_, write): &Kind, count: usize) -> Vec<String> {
     let mut random = Random(7);
-    let rules: Vec<String> = words(bytes, count).iter().map(|word| write(word, &mut random)).collect();
+    words(text, count).iter().map(|word| write(word, &mut random)).collect()
+}
+
+fn row(cuda: &Arc<Cuda>, text: &Text, kind: &str, rules: &[String]) -> Result<(), String> {
+    let to_text = |error: CudaError| error.to_string();
+    let (bytes, count) = (text.pinned.bytes(), rules.len());
     let hirs: Vec<_> = rules
         .iter()
         .map(|rule| regex_syntax::ParserBuilder::new().utf8(false).build().parse(rule).expect("rules parse"))
         .collect();
-    let options = CompileOptions { operations: OPERATIONS, ..CompileOptions::default() };
-    let program = compile_any(&hirs, &options).map_err(|error| error.to_string())?;
     let started = Instant::now();
-    let on_card = GpuProgram::new(cuda, &program, Reach::Line).map_err(to_text)?;
+    let set = GpuSet::new(cuda, &hirs, &CompileOptions::default()).map_err(to_text)?;
     let compiled = started.elapsed().as_secs_f64() * 1e3;
-    let times = (0..ROUNDS).map(|_| on_card.count_lines_timed(&text.resident)).collect::<Result<Vec<_>, _>>();
+    // The first search compiles what no set is special to and takes memory.
+    set.count_lines(&text.resident).map_err(to_text)?;
+    let times = (0..ROUNDS).map(|_| set.count_lines_timed(&text.resident)).collect::<Result<Vec<_>, _>>();
     let times = times.map_err(to_text)?;
     let lines = times[0].0;
     let regex = Regex::new(&rules.join("|")).map_err(|error| error.to_string())?;
@@ -121,12 +139,13 @@ fn row(cuda: &Arc<Cuda>, text: &Text, (kind, write): &Kind, count: usize) -> Res
     let (expected, all) = processor::count(&regex, bytes);
     assert_eq!(lines, expected, "{count} {kind}: the card's count and the processor's");
     let rate = |seconds: f64| bytes.len() as f64 / seconds / 1e9;
+    let resident = rate(median(times.into_iter().map(|(_, seconds)| seconds).collect()));
     println!(
-        "| {kind} | {count} | {} | {compiled:.0} | {lines} | {:.0} | {} | {one:.2} | {:.1} |",
-        program.instructions(),
-        rate(median(times.into_iter().map(|(_, seconds)| seconds).collect())),
+        "| {kind} | {count} | {compiled:.0} | {lines} | {resident:.0} | {} | {one:.2} | {:.1} | {:.1} | {} |",
         regex.engine(),
-        rate(all)
+        rate(all),
+        resident / rate(all),
+        set.explain()
     );
     Ok(())
 }

@@ -1,12 +1,14 @@
 //! Programs on this machine's graphics card: rates beside what copies reach in the same run, first
-//! matches, many patterns at once.
+//! matches, sets of patterns, columns.
 //!
-//! `cargo bench -p lightfoot-pattern --bench card -- [--megabytes N] [--pattern PART]` prints one
+//! `cargo bench -p lightfoot-pattern --bench card -- [--megabytes N] [--pattern PART] [--tables list,first,sets,columns]
+//! [--rules FOLDER]` prints one
 //! page in Markdown. Every count is held against the processor's on the whole text; what differs
 //! ends the run. Texts are composed as in the bench `scan`, 64 MiB of each kind repeated; resident
 //! searches are timed by the card's own clock, the rest by ours. Rates are medians in GB/s of text.
 //! Left out: several cards. Source of the aims: what an H200 copies, 4.2 TB/s read plus written.
 
+mod columns;
 #[path = "../composed/mod.rs"]
 mod composed;
 mod fused;
@@ -15,6 +17,7 @@ mod processor;
 mod rates;
 
 use lightfoot_pattern::kernel::cuda::{Cuda, CudaError, CudaOptions};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -22,10 +25,19 @@ use std::time::Instant;
 struct Arguments {
     bytes: usize,
     part: String,
+    /// The tables to print.
+    tables: String,
+    /// A folder of sets: `KIND_COUNT.regex`, a rule a line between slashes, and `text`.
+    rules: Option<PathBuf>,
 }
 
 fn arguments() -> Arguments {
-    let mut found = Arguments { bytes: 2 << 30, part: String::new() };
+    let mut found = Arguments {
+        bytes: 2 << 30,
+        part: String::new(),
+        tables: "list,first,sets,columns".to_owned(),
+        rules: None,
+    };
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
     while let Some(word) = words.next() {
         let mut value = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
@@ -34,6 +46,8 @@ fn arguments() -> Arguments {
                 found.bytes = value().parse::<usize>().expect("--megabytes needs a number") << 20;
             }
             "--pattern" => found.part = value(),
+            "--tables" => found.tables = value(),
+            "--rules" => found.rules = Some(PathBuf::from(value())),
             other => panic!("unknown argument {other}"),
         }
     }
@@ -75,9 +89,15 @@ fn page(arguments: &Arguments) -> Result<(), CudaError> {
         "Copies of {} bytes, the best of five: {:.0} GB/s within the card (read plus written), {:.1} GB/s from pinned memory.\n",
         arguments.bytes, copies.within, copies.from_pinned
     );
-    rates::table(&cuda, arguments, &copies)?;
-    latency::table(arguments)?;
-    fused::table(&cuda, arguments)?;
+    for table in arguments.tables.split(',') {
+        match table {
+            "list" => rates::table(&cuda, arguments, &copies)?,
+            "first" => latency::table(arguments)?,
+            "sets" => fused::table(&cuda, arguments)?,
+            "columns" => columns::table(&cuda, arguments)?,
+            other => panic!("unknown table {other}: list, first, sets or columns"),
+        }
+    }
     println!("\nWhole run: {:.0} s.", started.elapsed().as_secs_f64());
     Ok(())
 }

@@ -33,7 +33,11 @@ pub(crate) struct Text {
 
 impl Text {
     pub(crate) fn new(cuda: &Arc<Cuda>, kind: &str, bytes: usize) -> Result<Text, CudaError> {
-        let some = compose(kind, COMPOSED.min(bytes));
+        Text::of(cuda, kind, &compose(kind, COMPOSED.min(bytes)), bytes)
+    }
+
+    /// So many bytes of some that are repeated.
+    pub(crate) fn of(cuda: &Arc<Cuda>, kind: &str, some: &[u8], bytes: usize) -> Result<Text, CudaError> {
         let mut pinned = PinnedText::new(cuda, bytes)?;
         for part in pinned.bytes_mut()?[..bytes].chunks_mut(some.len()) {
             part.copy_from_slice(&some[..part.len()]);

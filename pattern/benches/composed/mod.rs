@@ -32,6 +32,7 @@ pub(crate) fn compose(kind: &str, bytes: usize) -> Vec<u8> {
     if kind == "code" {
         let mut sources = Vec::new();
         collect_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &mut sources);
+        assert!(!sources.is_empty(), "the sources of this crate are gone from where it was built");
         while text.len() < bytes {
             text.extend_from_slice(&sources);
         }

@@ -13,6 +13,7 @@ use crate::compile::{compile, compile_near, CompileError, CompileOptions, Haysta
 use crate::kernel::Scanner;
 use crate::plan::expression::{has_long_characters, letters, without_word_boundaries};
 use crate::plan::{MOST_LETTERS, MOST_OPERATIONS};
+use crate::program::BitProgram;
 use crate::regex::ascii::{is_exact_on_ascii, loose, twin};
 use crate::regex::Options;
 use regex_syntax::hir::Hir;
@@ -89,6 +90,12 @@ impl RowProgram {
 /// Whether an expression counts characters that may be longer than a byte, up to a bound.
 pub(super) fn counts_characters(hir: &Hir) -> bool {
     !is_exact_on_ascii(hir)
+}
+
+/// The program of an expression for any rows, where it has one that marks those that match and no
+/// others.
+pub(super) fn exact_program(hir: &Hir, options: &Options, end: RowEnd) -> Option<BitProgram> {
+    has_program(hir, options).then(|| compile(hir, &end.options(options)).ok())?
 }
 
 /// Whether a program is worth a try.

@@ -34,7 +34,7 @@ struct Task { u64 words[16]; };
 static const char PRELUDE[] =
     "#define LF_HOST 1\n"
     "typedef unsigned int u32; typedef unsigned long long u64;\n"
-    "typedef struct { u32 x, y, z, w; } uint4;\n"
+    "typedef struct { u32 x, y, z, w; } uint4;\ntypedef struct { u32 x, y; } uint2;\n"
     "struct Dim { u32 x, y, z; };\n"
     "struct Host { struct Dim thread, block, block_size, grid; u64 (*meet)(int, u64, u64); void *(*shared)(u64); };\n"
     "static struct Host *lf_host;\n"
@@ -52,8 +52,12 @@ static const char PRELUDE[] =
     "#define __syncthreads_or(value) ((int)lf_host->meet(6, (value) != 0, 0))\n"
     "#define __popcll(word) __builtin_popcountll(word)\n#define __ffs(word) __builtin_ffs(word)\n"
     "#define __ffsll(word) __builtin_ffsll(word)\n#define __clz(word) ((word) ? __builtin_clz(word) : 32)\n"
+    "#define __clzll(word) ((word) ? __builtin_clzll(word) : 64)\n"
     "static inline u32 __funnelshift_l(u32 low, u32 high, u32 by) { return (u32)(((u64)high << 32 | low) << (by & 31) >> 32); }\n"
     "static inline u64 atomicAdd(u64 *to, u64 more) { u64 old = *to; *to += more; return old; }\n"
+    "static inline u32 __funnelshift_r(u32 low, u32 high, u32 by) { return (u32)(((u64)high << 32 | low) >> (by & 31)); }\n"
+    "static inline u64 atomicOr(u64 *to, u64 more) { u64 old = *to; *to |= more; return old; }\n"
+    "#define LF_THREADS(threads)\n#define LF_SHARED_BY_LAUNCH(type, name, length) type *name = lf_host->shared((length) * sizeof(type))\n"
     "static inline u32 __byte_perm(u32 a, u32 b, u32 selector) {\n"
     "    u64 both = (u64)b << 32 | a; u32 out = 0; int at;\n"
     "    for (at = 0; at < 4; ++at) out |= (u32)(both >> (selector >> 4 * at & 7) * 8 & 255) << 8 * at;\n"
@@ -276,7 +280,7 @@ int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 int cuDeviceGet(int *device, int number) { *device = number; return 0; }
 int cuDeviceGetName(char *name, int bytes, int device) { snprintf(name, bytes, "emulated card %d", device); return 0; }
 int cuDeviceGetAttribute(int *value, int which, int device) {
-    *value = which == 16 ? 2 : which == 75 ? 9 : which == 76 ? 0 : -1;
+    *value = which == 16 ? 2 : which == 75 ? 9 : which == 76 ? 0 : which == 97 ? (int)sizeof shared_memory : -1;
     return device;
 }
 int cuDeviceTotalMem_v2(size_t *bytes, int device) { *bytes = 1u << 30; return device; }
@@ -372,13 +376,16 @@ int cuEventElapsedTime(float *milliseconds, struct Event *from, struct Event *to
     *milliseconds = 1;
     return !(from->stream && to->stream);
 }
+int cuFuncSetAttribute(struct Function *function, int which, int value) {
+    return which == 8 && value >= 0 && (size_t)value <= sizeof shared_memory ? 0 : !function + 1;
+}
 #ifndef OLD_DRIVER
 int cuLaunchKernel(struct Function *function, u32 x, u32 y, u32 z, u32 threads, u32 threads_y, u32 threads_z, u32 dynamic,
                    struct Stream *stream, void **arguments, void **extra) {
 #ifdef BAD_LAUNCH
     return UNKNOWN;
 #endif
-    if (y != 1 || z != 1 || threads_y != 1 || threads_z != 1 || dynamic || extra || threads > MOST_THREADS) return UNKNOWN;
+    if (y != 1 || z != 1 || threads_y != 1 || threads_z != 1 || dynamic > sizeof shared_memory || extra || threads > MOST_THREADS) return UNKNOWN;
     return queue(stream, (struct Work){ .kind = LAUNCH, .kernel = function->kernel, .begin = function->begin, .blocks = x,
                                         .threads = threads, .task = *(struct Task *)arguments[0] });
 }

@@ -10,11 +10,13 @@
 
 mod asking;
 mod cards;
+mod columns;
 #[path = "../drawn/mod.rs"]
 mod drawn;
 #[path = "../leaves/mod.rs"]
 mod leaves;
 mod missing;
+mod sets;
 mod texts;
 
 use cards::{cards, check, shapes, turn};

@@ -49,7 +49,9 @@ pub(super) fn compile(
         return Ok(Compiled { image, target, was_cached: true });
     }
     let options = [format!("--gpu-architecture={target}"), String::from("--std=c++14")];
-    let quick = (source.len() <= QUICK_BYTES).then_some(QUICK);
+    // What no program is special to is compiled once for all.
+    let is_program = source.contains("lf_step(");
+    let quick = (is_program && source.len() <= QUICK_BYTES).then_some(QUICK);
     let wishes: Vec<&str> = WISHES.iter().copied().chain(quick).collect();
     let image = compiler.compile(source, &options, &wishes, form)?;
     // A cache that cannot be written costs time, nothing else.

@@ -47,6 +47,7 @@ functions!(Functions {
     event_record = c"cuEventRecord" (Handle, Handle);
     event_synchronize = c"cuEventSynchronize" (Handle);
     event_elapsed = c"cuEventElapsedTime" (*mut f32, Handle, Handle);
+    function_attribute = c"cuFuncSetAttribute" (Handle, c_int, c_int);
     launch = c"cuLaunchKernel" (
         Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
     );
@@ -63,6 +64,8 @@ pub struct Card {
     pub multiprocessors: u32,
     /// Memory on the card.
     pub memory_bytes: u64,
+    /// Shared memory that a block of threads can have if it asks for it.
+    pub block_shared_bytes: u32,
     /// The CUDA version that the driver speaks, major times a thousand plus minor times ten.
     pub driver_version: u32,
 }
@@ -87,6 +90,10 @@ unsafe impl Sync for Driver {}
 const MULTIPROCESSORS: c_int = 16;
 const CAPABILITY_MAJOR: c_int = 75;
 const CAPABILITY_MINOR: c_int = 76;
+const BLOCK_SHARED_BYTES: c_int = 97;
+
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES` of `cuFuncSetAttribute`.
+const SHARED_BYTES_MAX: c_int = 8;
 
 /// `CUDA_ERROR_NO_DEVICE`.
 const NO_DEVICE: Status = 100;
@@ -178,6 +185,7 @@ fn card(functions: &Functions, device: c_int) -> Result<Card, CudaError> {
         capability: attribute(CAPABILITY_MAJOR)? * 10 + attribute(CAPABILITY_MINOR)?,
         multiprocessors: attribute(MULTIPROCESSORS)?,
         memory_bytes: memory_bytes as u64,
+        block_shared_bytes: attribute(BLOCK_SHARED_BYTES)?,
         driver_version: driver_version as u32,
     })
 }
@@ -205,8 +213,12 @@ impl DeviceMemory {
         self.address
     }
 
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
+    /// Makes it at least so large; what it held is lost where it grows.
+    pub(super) fn grow(&mut self, driver: &Arc<Driver>, bytes: usize) -> Result<(), CudaError> {
+        if self.bytes < bytes {
+            *self = DeviceMemory::new(driver, bytes)?;
+        }
+        Ok(())
     }
 
     fn at(&self, offset: usize, bytes: usize) -> Address {
@@ -321,6 +333,23 @@ impl Drop for Event {
     }
 }
 
+/// How many threads run a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grid {
+    pub(super) blocks: u32,
+    /// Threads of a block.
+    pub(super) threads: u32,
+    /// Shared memory of a block beside what the kernel declares.
+    pub(super) shared_bytes: u32,
+}
+
+impl Grid {
+    /// A grid without more shared memory; blocks beyond the most that a launch has are cut off.
+    pub(super) fn new(blocks: usize, threads: u32) -> Grid {
+        Grid { blocks: u32::try_from(blocks).unwrap_or(u32::MAX >> 1), threads, shared_bytes: 0 }
+    }
+}
+
 /// A queue of work for the card. Work of different streams overlaps.
 #[derive(Debug)]
 pub(super) struct DeviceStream {
@@ -430,8 +459,14 @@ impl DeviceStream {
 
     /// Fills memory of the card with zeros, and does not wait.
     pub(super) fn clear(&self, memory: &DeviceMemory) -> Result<(), CudaError> {
-        // SAFETY: the range is the whole of an allocation.
-        let status = unsafe { (self.driver.enter()?.clear)(memory.address, 0, memory.bytes, self.handle) };
+        self.clear_part(memory, memory.bytes)
+    }
+
+    /// Fills the first bytes of memory of the card with zeros, and does not wait.
+    pub(super) fn clear_part(&self, memory: &DeviceMemory, bytes: usize) -> Result<(), CudaError> {
+        let address = memory.at(0, bytes);
+        // SAFETY: the range was checked.
+        let status = unsafe { (self.driver.enter()?.clear)(address, 0, bytes, self.handle) };
         self.driver.check("clear memory of the card", status)
     }
 
@@ -439,8 +474,7 @@ impl DeviceStream {
     pub(super) fn launch(
         &self,
         kernel: &DeviceFunction,
-        blocks: u32,
-        threads: u32,
+        grid: Grid,
         task: &[u64; 16],
     ) -> Result<(), CudaError> {
         let mut task = *task;
@@ -451,13 +485,13 @@ impl DeviceStream {
         let status = unsafe {
             (self.driver.enter()?.launch)(
                 kernel.function,
-                blocks.max(1),
+                grid.blocks.max(1),
                 1,
                 1,
-                threads,
+                grid.threads,
                 1,
                 1,
-                0,
+                grid.shared_bytes,
                 self.handle,
                 arguments.as_mut_ptr(),
                 null,
@@ -504,6 +538,17 @@ impl DeviceFunction {
         let status = unsafe { (functions.module_function)(&mut kernel.function, module, name.as_ptr()) };
         driver.check("find a kernel", status)?;
         Ok(kernel)
+    }
+}
+
+impl DeviceFunction {
+    /// Lets blocks of the kernel have so much shared memory; more than 48 KiB have to be asked for.
+    pub(super) fn allow_shared(&self, bytes: u32) -> Result<(), CudaError> {
+        let functions = self.driver.enter()?;
+        // SAFETY: the function is of a loaded module; takes no pointers of ours.
+        let status =
+            unsafe { (functions.function_attribute)(self.function, SHARED_BYTES_MAX, bytes as c_int) };
+        self.driver.check("take shared memory", status)
     }
 }
 

@@ -94,7 +94,14 @@ impl GpuProgram {
                 work.compute.write(&buffers.device[which], valid, &[self.program.terminator])?;
                 valid += 1;
             }
-            let job = Job { text: &buffers.device[which], valid, received, wants, clock: None };
+            let job = Job {
+                text: buffers.device[which].address(),
+                valid,
+                row_ends: None,
+                received,
+                wants,
+                clock: None,
+            };
             let found = self.run(&work.compute, &mut work.scratch[which], &job)?;
             received = self.handed_on(&work.scratch[which], valid);
             each(&SearchedPiece { which, start: piece.start, valid }, found, work)?;

@@ -139,6 +139,9 @@ pub fn lower(program: &BitProgram, reach: Reach, width: Width, entry: Entry) -> 
         u8::from(reach == Reach::Line),
         program.terminator,
     );
+    if program.has_row_ends() {
+        source += "#define LF_ROWS 1\n";
+    }
     source += device;
     state.write(&mut source, program);
     write_step(&mut source, program, &state);
@@ -301,8 +304,7 @@ impl Body<'_> {
         match &one.op {
             Op::Zero => self.set(to, format_args!("0ull")),
             Op::Ones => self.set(to, format_args!("~0ull")),
-            // Texts on the card have no rows: nobody gives their ends.
-            Op::RowEnds => self.set(to, format_args!("0ull")),
+            Op::RowEnds => self.set(to, format_args!("b->row_ends")),
             Op::Basis { bit, delay: 0 } => self.set(to, format_args!("b->bit[{bit}]")),
             Op::Basis { bit, delay } => {
                 self.set(to, format_args!("lf_moved(b->bit[{bit}], e{bit}, {delay})"));

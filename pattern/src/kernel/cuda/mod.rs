@@ -22,6 +22,7 @@
 //! is two ballots. From the host, the copy rules. Left out: several cards, and texts larger than
 //! the card's memory other than from the host. Source: Cameron et al. 2014, section 3.
 
+mod column;
 mod compile;
 mod compiler;
 mod device;
@@ -33,10 +34,13 @@ mod library;
 mod locate;
 pub mod lower;
 mod pinned;
+mod positions;
 mod rates;
 mod resident;
+mod set;
 mod work;
 
+pub use column::{EmptyRows, GpuColumn, MatchingRows, RowOffsets};
 pub use compile::Compiled;
 pub use device::{Cuda, CudaOptions};
 pub use driver::Card;
@@ -45,6 +49,7 @@ pub use lower::{Reach, Width};
 pub use pinned::{HostText, PinnedText};
 pub use rates::CopyRates;
 pub use resident::{GpuProgram, GpuText, MatchingLines};
+pub use set::GpuSet;
 
 #[cfg(doc)]
 use crate::program::BitProgram;

@@ -5,17 +5,18 @@
 //! card lists positions. Its memory is reused by the next search.
 
 use super::device::Cuda;
-use super::driver::{DeviceFunction, DeviceMemory, DeviceStream, Event};
+use super::driver::{DeviceFunction, DeviceMemory, DeviceStream, Event, Grid};
 use super::error::CudaError;
 use super::lower::{lower, Entry, Reach};
 use super::pinned;
+use super::positions::{self, Marks, Positions};
 use super::work::{Cut, Job, SearchMemory, Wants, Work, PAD_BYTES};
 use crate::program::BitProgram;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// Kernels that no program is special to.
-const LINES: &str = include_str!("lines.cu");
+pub(super) const LINES: &str = include_str!("lines.cu");
 
 /// Segments are multiples of this, so that every width divides them.
 const SEGMENT_BYTES: Range<usize> = 16 << 10..128 << 10;
@@ -33,7 +34,7 @@ pub struct GpuText {
     pub(super) length: usize,
     /// Bytes with the terminator that was added.
     pub(super) valid: usize,
-    terminator: u8,
+    pub(super) terminator: u8,
 }
 
 impl GpuText {
@@ -93,10 +94,6 @@ impl GpuProgram {
     /// # Panics
     /// When the program breaks a rule of [`BitProgram::verify`].
     pub fn new(cuda: &Arc<Cuda>, program: &BitProgram, reach: Reach) -> Result<GpuProgram, CudaError> {
-        if program.has_row_ends() {
-            let reason = "texts on the card have lines and no rows".to_owned();
-            return Err(CudaError::NoProgram { reason });
-        }
         let lowered = lower(program, reach, cuda.options.width, Entry::Scan);
         Ok(GpuProgram {
             scan: cuda.kernel(&lowered.source, Entry::Scan.name())?,
@@ -120,8 +117,14 @@ impl GpuProgram {
     pub fn count_lines(&self, text: &GpuText) -> Result<u64, CudaError> {
         self.check(text)?;
         let work = &mut *self.cuda.work();
-        let job =
-            Job { text: &text.memory, valid: text.valid, received: None, wants: Wants::Count, clock: None };
+        let job = Job {
+            text: text.memory.address(),
+            valid: text.valid,
+            row_ends: None,
+            received: None,
+            wants: Wants::Count,
+            clock: None,
+        };
         self.run(&work.compute, &mut work.scratch[0], &job)
     }
 
@@ -138,7 +141,14 @@ impl GpuProgram {
         }
         let work = &mut *self.cuda.work();
         let (received, clock) = (None, Some([&start, &end]));
-        let job = Job { text: &text.memory, valid: text.valid, received, wants: Wants::Count, clock };
+        let job = Job {
+            text: text.memory.address(),
+            valid: text.valid,
+            row_ends: None,
+            received,
+            wants: Wants::Count,
+            clock,
+        };
         let count = self.run(&work.compute, &mut work.scratch[0], &job)?;
         Ok((count, end.seconds_since(&start)?))
     }
@@ -152,8 +162,14 @@ impl GpuProgram {
         self.check(text)?;
         let work = &mut *self.cuda.work();
         let Work { compute, scratch, .. } = work;
-        let job =
-            Job { text: &text.memory, valid: text.valid, received: None, wants: Wants::Ends, clock: None };
+        let job = Job {
+            text: text.memory.address(),
+            valid: text.valid,
+            row_ends: None,
+            received: None,
+            wants: Wants::Ends,
+            clock: None,
+        };
         let count = self.run(compute, &mut scratch[0], &job)?;
         let mut ends = vec![0; count as usize];
         self.list(compute, &scratch[0], text.valid, 0, &mut ends)?;
@@ -176,7 +192,7 @@ impl GpuProgram {
         // A warp looks back from each line's end for its start.
         let [positions, firsts, offsets] = [(); 3].map(|()| DeviceMemory::new(driver, 8 * ends.len()));
         let (positions, firsts, offsets) = (positions?, firsts?, offsets?);
-        stream.write(&positions, 0, &to_bytes(&ends))?;
+        stream.write(&positions, 0, &positions::to_bytes(&ends))?;
         let mut task = [0u64; 16];
         task[0] = text.memory.address();
         task[6] = positions.address();
@@ -186,8 +202,8 @@ impl GpuProgram {
         task[15] = text.length as u64;
         let starts = self.cuda.kernel(LINES, "starts")?;
         let blocks = ends.len().div_ceil(8);
-        launch(stream, &starts, blocks, 256, &task)?;
-        let starts = self.read_words(stream, &firsts, ends.len())?;
+        stream.launch(&starts, Grid::new(blocks, 256), &task)?;
+        let starts = positions::read_words(stream, &firsts, ends.len())?;
         let places: Vec<Range<u64>> =
             starts.iter().zip(&ends).map(|(&start, &end)| start..(end + 1).min(text.length as u64)).collect();
         // The lines' lengths give where each begins among the gathered bytes; a block copies each.
@@ -200,12 +216,12 @@ impl GpuProgram {
                 at
             })
             .collect();
-        stream.write(&offsets, 0, &to_bytes(&begins))?;
+        stream.write(&offsets, 0, &positions::to_bytes(&begins))?;
         let gathered = DeviceMemory::new(driver, total as usize)?;
         task[5] = offsets.address();
         task[8] = gathered.address();
         let gather = self.cuda.kernel(LINES, "gather")?;
-        launch(stream, &gather, ends.len().min(1 << 16), 128, &task)?;
+        stream.launch(&gather, Grid::new(ends.len().min(1 << 16), 128), &task)?;
         let mut bytes = vec![0; total as usize];
         stream.read(&gathered, 0, &mut bytes)?;
         Ok(MatchingLines { places, bytes })
@@ -213,6 +229,10 @@ impl GpuProgram {
 
     fn check(&self, text: &GpuText) -> Result<(), CudaError> {
         assert!(Arc::ptr_eq(&self.cuda, &text.cuda), "the text is on another card than the program");
+        if self.program.has_row_ends() {
+            let reason = "it is about the rows of columns, and a text has lines".to_owned();
+            return Err(CudaError::NoProgram { reason });
+        }
         if text.terminator != self.program.terminator {
             return Err(CudaError::Terminator { text: text.terminator, program: self.program.terminator });
         }
@@ -260,38 +280,61 @@ impl GpuProgram {
         if cut.segments == 0 {
             return Ok(0);
         }
-        scratch.reserve(&self.cuda.driver, cut, self.state_words, job)?;
-        let result = self.started(stream, scratch, job, cut);
+        let result = self.counted(stream, scratch, job);
         // Nothing may run any more where the memory is used again.
         let finished = stream.finish();
         result.and_then(|count| finished.map(|()| count))
     }
 
-    fn started(
+    fn counted(
         &self,
         stream: &DeviceStream,
-        scratch: &SearchMemory,
+        scratch: &mut SearchMemory,
         job: &Job<'_>,
-        cut: Cut,
     ) -> Result<u64, CudaError> {
-        let width = self.cuda.options.width;
-        let task = scratch.task(job, cut, width);
         if let Some([start, _]) = job.clock {
             stream.record(start)?;
         }
         stream.clear(&scratch.total)?;
-        launch(stream, &self.scan, cut.segments, width.group_threads(), &task)?;
+        let total = scratch.total.address();
+        self.start(stream, scratch, job, total)?;
         let [count, uncertain] = self.total(stream, scratch, job)?;
         if uncertain == 0 {
             return Ok(count);
         }
-        let width = self.cuda.options.chain_width;
-        let blocks = cut.segments.div_ceil(width.group_threads() as usize);
-        let most = 4 * self.cuda.card().multiprocessors as usize;
-        let chain_task = scratch.task(job, cut, width);
-        launch(stream, self.chain()?, blocks.min(most), width.group_threads(), &chain_task)?;
+        self.follow(stream, scratch, job, total)?;
         let [count, _] = self.total(stream, scratch, job)?;
         Ok(count)
+    }
+
+    /// Starts the search of all segments, and does not wait. The numbers of matching lines and of
+    /// segments that are not certain are added to two words at `total`.
+    pub(super) fn start(
+        &self,
+        stream: &DeviceStream,
+        scratch: &mut SearchMemory,
+        job: &Job<'_>,
+        total: u64,
+    ) -> Result<(), CudaError> {
+        let (cut, width) = (self.cut(job.valid), self.cuda.options.width);
+        scratch.reserve(&self.cuda.driver, cut, self.state_words, job)?;
+        let task = scratch.task(job, cut, width, total);
+        stream.launch(&self.scan, Grid::new(cut.segments, width.group_threads()), &task)
+    }
+
+    /// Computes segments again that are not certain and began with wrong carries; does not wait.
+    pub(super) fn follow(
+        &self,
+        stream: &DeviceStream,
+        scratch: &SearchMemory,
+        job: &Job<'_>,
+        total: u64,
+    ) -> Result<(), CudaError> {
+        let (cut, width) = (self.cut(job.valid), self.cuda.options.chain_width);
+        let blocks = cut.segments.div_ceil(width.group_threads() as usize);
+        let most = 4 * self.cuda.card().multiprocessors as usize;
+        let task = scratch.task(job, cut, width, total);
+        stream.launch(self.chain()?, Grid::new(blocks.min(most), width.group_threads()), &task)
     }
 
     /// Matching lines, and segments that are not certain.
@@ -304,7 +347,7 @@ impl GpuProgram {
         if let Some([_, end]) = job.clock {
             stream.record(end)?;
         }
-        let words = self.read_words(stream, &scratch.total, 2)?;
+        let words = positions::read_words(stream, &scratch.total, 2)?;
         Ok([words[0], words[1]])
     }
 
@@ -317,66 +360,11 @@ impl GpuProgram {
         base: u64,
         ends: &mut [u64],
     ) -> Result<(), CudaError> {
-        if ends.is_empty() {
-            return Ok(());
-        }
-        // A segment's positions begin behind those of all segments before it: sums of the counts
-        // that the search left. The card then writes all segments' positions at once.
-        let cut = self.cut(valid);
-        let mut counts = vec![0u8; 4 * cut.segments];
-        stream.read(&scratch.counts, 0, &mut counts)?;
-        let mut next = 0u64;
-        let counts =
-            counts.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("four bytes")));
-        let offsets: Vec<u64> = counts
-            .map(|count| {
-                let at = next;
-                next += u64::from(count);
-                at
-            })
-            .collect();
-        assert_eq!(next, ends.len() as u64, "the segments' counts are those of the sum");
-        let offsets_memory = DeviceMemory::new(&self.cuda.driver, 8 * offsets.len())?;
-        let positions = DeviceMemory::new(&self.cuda.driver, 8 * ends.len())?;
-        stream.write(&offsets_memory, 0, &to_bytes(&offsets))?;
-        let mut task = [0u64; 16];
-        task[1] = scratch.ends.as_ref().map_or(0, DeviceMemory::address);
-        task[5] = offsets_memory.address();
-        task[6] = positions.address();
-        task[9] = cut.segments as u64;
-        task[10] = (cut.segment_bytes / 64) as u64;
-        task[11] = valid.div_ceil(64) as u64;
-        task[14] = base;
-        launch(stream, &*self.cuda.kernel(LINES, "list")?, cut.segments.div_ceil(8), 256, &task)?;
-        ends.copy_from_slice(&self.read_words(stream, &positions, ends.len())?);
+        let Some(bits) = &scratch.ends else { return Ok(()) };
+        let marks = Marks { bits, counts: &scratch.counts, cut: self.cut(valid), valid, base };
+        let mut found = Positions::new(&self.cuda.driver)?;
+        positions::list(&self.cuda, stream, &marks, ends.len(), &mut found)?;
+        ends.copy_from_slice(&positions::read_words(stream, &found.places, ends.len())?);
         Ok(())
     }
-
-    fn read_words(
-        &self,
-        stream: &DeviceStream,
-        from: &DeviceMemory,
-        count: usize,
-    ) -> Result<Vec<u64>, CudaError> {
-        let mut bytes = vec![0; 8 * count];
-        stream.read(from, 0, &mut bytes)?;
-        Ok(bytes
-            .chunks_exact(8)
-            .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
-            .collect())
-    }
-}
-
-fn launch(
-    stream: &DeviceStream,
-    kernel: &DeviceFunction,
-    blocks: usize,
-    threads: u32,
-    task: &[u64; 16],
-) -> Result<(), CudaError> {
-    stream.launch(kernel, u32::try_from(blocks).unwrap_or(u32::MAX >> 1), threads, task)
-}
-
-fn to_bytes(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }

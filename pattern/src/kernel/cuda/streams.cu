@@ -36,7 +36,8 @@ struct Task {
     u64 steps;           // steps of LF_STEP_BYTES
     u64 segment_steps;
     u64 segments;
-    u64 spare[4];
+    const u64 *row_ends; // a bit per byte that is the last one of a row, for programs about rows
+    u64 spare[3];
 };
 
 // Where a thread stands.
@@ -232,20 +233,29 @@ LF_DEVICE void lf_transpose_half(uint4 low, uint4 high, u32 *r) {
 
 struct Bytes {
     uint4 of[4];
+#ifdef LF_ROWS
+    u64 row_ends;
+#endif
 };
 
 struct Basis {
     u64 bit[8];
+#ifdef LF_ROWS
+    u64 row_ends;
+#endif
 };
 
 // The 64 bytes of this thread in a step.
-LF_DEVICE struct Bytes lf_load(const uint4 *text, const struct Place *at, u64 step) {
-    const uint4 *from = text + (step * LF_GROUP + at->thread) * 4;
+LF_DEVICE struct Bytes lf_load(const struct Task *task, const struct Place *at, u64 step) {
+    const uint4 *from = task->text + (step * LF_GROUP + at->thread) * 4;
     struct Bytes bytes;
     bytes.of[0] = LF_LOAD(from);
     bytes.of[1] = LF_LOAD(from + 1);
     bytes.of[2] = LF_LOAD(from + 2);
     bytes.of[3] = LF_LOAD(from + 3);
+#ifdef LF_ROWS
+    bytes.row_ends = LF_LOAD(task->row_ends + step * LF_GROUP + at->thread);
+#endif
     return bytes;
 }
 
@@ -262,11 +272,17 @@ LF_DEVICE struct Basis lf_transpose(const struct Bytes *bytes) {
     basis.bit[5] = (u64)high[5] << 32 | low[5];
     basis.bit[6] = (u64)high[6] << 32 | low[6];
     basis.bit[7] = (u64)high[7] << 32 | low[7];
+#ifdef LF_ROWS
+    basis.row_ends = bytes->row_ends;
+#endif
     return basis;
 }
 
-// Whether any of the 64 bytes of this thread ends a line: a byte is zero where subtracting one borrows and its highest bit was not set.
+// Whether any of the 64 bytes of this thread ends a line or a row: a byte is zero where subtracting one borrows and its highest bit was not set.
 LF_DEVICE int lf_ends_a_line(const struct Bytes *bytes) {
+#ifdef LF_ROWS
+    return bytes->row_ends != 0;
+#else
     const u32 ones = 0x01010101u, each = LF_TERMINATOR * ones;
     u32 found = 0, at;
     for (at = 0; at < 4; ++at) {
@@ -274,6 +290,7 @@ LF_DEVICE int lf_ends_a_line(const struct Bytes *bytes) {
         found |= ((x - ones) & ~x) | ((y - ones) & ~y) | ((z - ones) & ~z) | ((w - ones) & ~w);
     }
     return (found & 0x80808080u) != 0;
+#endif
 }
 
 // The bits of a thread's word that belong to the text.
@@ -304,12 +321,12 @@ LF_KERNEL LF_BOUNDS scan(struct Task task) {
     int certain = 1;
     lf_initial(&carries);
     if (segment == 0 && task.received) lf_restore(&carries, task.received);
-    struct Bytes next = lf_load(task.text, &at, step);
+    struct Bytes next = lf_load(&task, &at, step);
     if (segment != 0) certain = LF_LINES && lf_any(&at, lf_ends_a_line(&next));
     for (; step < end; ++step) {
         struct Basis basis = lf_transpose(&next);
         // The next step's bytes are on their way while this one is computed.
-        next = lf_load(task.text, &at, step + 1);
+        next = lf_load(&task, &at, step + 1);
         u64 ends = lf_step(&at, &basis, &carries);
         if (step == special) {
             if (step < first) {
@@ -351,10 +368,10 @@ LF_DEVICE void lf_again(const struct Task *task, struct Place *at, u64 segment) 
     struct Carries carries;
     u32 count = 0;
     lf_restore(&carries, task->states + (segment - 1) * LF_STATE);
-    struct Bytes next = lf_load(task->text, at, step);
+    struct Bytes next = lf_load(task, at, step);
     for (; step < end; ++step) {
         struct Basis basis = lf_transpose(&next);
-        next = lf_load(task->text, at, step + 1);
+        next = lf_load(task, at, step + 1);
         u64 ends = lf_step(at, &basis, &carries);
         ends &= lf_valid(task, at, step);
         if (task->ends) task->ends[step * LF_GROUP + at->thread] = ends;

@@ -4,6 +4,7 @@
 use super::driver::{DeviceMemory, DeviceStream, Driver, Event, HostMemory};
 use super::error::CudaError;
 use super::lower::Width;
+use super::set::SetMemory;
 use std::sync::Arc;
 
 /// Bytes behind a text that may be read: two steps of the widest group.
@@ -17,6 +18,8 @@ pub(super) struct Work {
     /// Two, as each piece of a text reads what the one before left.
     pub(super) scratch: [SearchMemory; 2],
     pub(super) buffers: Option<Buffers>,
+    /// What searches for sets use.
+    pub(super) set: SetMemory,
 }
 
 impl Work {
@@ -27,6 +30,7 @@ impl Work {
             copies: DeviceStream::new(driver)?,
             scratch: [SearchMemory::new(driver)?, SearchMemory::new(driver)?],
             buffers: None,
+            set: SetMemory::new(driver)?,
         })
     }
 }
@@ -72,8 +76,11 @@ pub(super) enum Wants {
 
 /// One search.
 pub(super) struct Job<'j> {
-    pub(super) text: &'j DeviceMemory,
+    /// The text's address on the card.
+    pub(super) text: u64,
     pub(super) valid: usize,
+    /// The address of the last bytes of rows, where the text is a column's.
+    pub(super) row_ends: Option<u64>,
     /// The carries of the first segment; `None` at the beginning of a text.
     pub(super) received: Option<u64>,
     pub(super) wants: Wants,
@@ -113,47 +120,41 @@ impl SearchMemory {
         state_words: usize,
         job: &Job<'_>,
     ) -> Result<(), CudaError> {
-        let grow = |memory: &mut DeviceMemory, bytes: usize| -> Result<(), CudaError> {
-            if memory.bytes() < bytes {
-                *memory = DeviceMemory::new(driver, bytes)?;
-            }
-            Ok(())
-        };
-        grow(&mut self.counts, 4 * cut.segments)?;
-        grow(&mut self.certain, 4 * cut.segments)?;
-        grow(&mut self.guesses, 8 * cut.segments * state_words)?;
-        grow(&mut self.states, 8 * cut.segments * state_words)?;
+        self.counts.grow(driver, 4 * cut.segments)?;
+        self.certain.grow(driver, 4 * cut.segments)?;
+        self.guesses.grow(driver, 8 * cut.segments * state_words)?;
+        self.states.grow(driver, 8 * cut.segments * state_words)?;
         if job.wants == Wants::Ends {
             let bytes = (job.valid + PAD_BYTES).div_ceil(8);
             match &mut self.ends {
-                Some(ends) => grow(ends, bytes)?,
+                Some(ends) => ends.grow(driver, bytes)?,
                 None => self.ends = Some(DeviceMemory::new(driver, bytes)?),
             }
         }
         Ok(())
     }
 
-    /// The parameters of the kernels of a search.
-    pub(super) fn task(&self, job: &Job<'_>, cut: Cut, width: Width) -> [u64; 16] {
+    /// The parameters of the kernels of a search, which counts at `total`.
+    pub(super) fn task(&self, job: &Job<'_>, cut: Cut, width: Width, total: u64) -> [u64; 16] {
         let step = width.step_bytes();
         let ends = match job.wants {
             Wants::Count => None,
             Wants::Ends => self.ends.as_ref(),
         };
         [
-            job.text.address(),
+            job.text,
             ends.map_or(0, DeviceMemory::address),
             self.counts.address(),
             self.certain.address(),
             self.guesses.address(),
             self.states.address(),
             job.received.unwrap_or(0),
-            self.total.address(),
+            total,
             job.valid as u64,
             job.valid.div_ceil(step) as u64,
             (cut.segment_bytes / step) as u64,
             cut.segments as u64,
-            0,
+            job.row_ends.unwrap_or(0),
             0,
             0,
             0,
