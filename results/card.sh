@@ -28,17 +28,17 @@ run() {
 }
 
 # Rates first: nothing else runs beside them.
-run card 240 | tee "$base.md" || failed=1
+run card 330 | tee "$base.md" || failed=1
 run lightfoot 60 study regex --quick --output "$folder" || failed=1
 
 # The tests, side by side where the executables are there; cargo lets them wait for each other.
 {
     export PATTERN_CARD_CASES=${PATTERN_CARD_CASES:-1000} PATTERN_REAL_CARD_ONLY=1
-    run cuda 330 random_patterns --nocapture
+    run cuda 200 random_patterns --nocapture
 } > "$base-random.txt" 2>&1 &
 random=$!
-{ run cuda 280 --skip random_patterns; } > "$base-tests.txt" 2>&1 || failed=1
-{ run lines 280; } > "$base-lines.txt" 2>&1 || failed=1
+{ run cuda 180 --skip random_patterns; } > "$base-tests.txt" 2>&1 || failed=1
+{ run lines 180; } > "$base-lines.txt" 2>&1 || failed=1
 wait $random || failed=1
 {
     printf '\n## Tests on the card\n\n'

@@ -112,8 +112,8 @@ mod tests {
             ("lightfoot diff --fail-above x a b", "--fail-above: expected a percentage such as 2%, got x"),
             (
                 "lightfoot count --by functon true",
-                "--by: expected function, library, opcode, line, thread, object, type or field, got functon; \
-                 did you mean function?",
+                "--by: expected function, library, opcode, line, thread, object, type, field or call, \
+                 got functon; did you mean function?",
             ),
             ("lightfoot count --output", "--output: expected FILE behind it"),
         ] {

@@ -20,6 +20,7 @@
 mod confirm;
 mod literals;
 mod needle;
+mod on_card;
 mod program;
 mod window;
 

@@ -50,6 +50,7 @@ pub use pinned::{HostText, PinnedText};
 pub use rates::CopyRates;
 pub use resident::{GpuProgram, GpuText, MatchingLines};
 pub use set::GpuSet;
+pub(crate) use set::{windows, SetParts};
 
 #[cfg(doc)]
 use crate::program::BitProgram;

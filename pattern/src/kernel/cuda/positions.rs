@@ -6,9 +6,11 @@
 use super::device::Cuda;
 use super::driver::{DeviceMemory, DeviceStream, Driver, Grid};
 use super::error::CudaError;
-use super::resident::LINES;
 use super::work::Cut;
 use std::sync::Arc;
+
+/// Kernels that no program is special to.
+pub(super) const LINES: &str = include_str!("lines.cu");
 
 /// One bits of a text on the card.
 pub(super) struct Marks<'m> {

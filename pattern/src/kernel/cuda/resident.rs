@@ -9,14 +9,11 @@ use super::driver::{DeviceFunction, DeviceMemory, DeviceStream, Event, Grid};
 use super::error::CudaError;
 use super::lower::{lower, Entry, Reach};
 use super::pinned;
-use super::positions::{self, Marks, Positions};
+use super::positions::{self, Marks, Positions, LINES};
 use super::work::{Cut, Job, SearchMemory, Wants, Work, PAD_BYTES};
 use crate::program::BitProgram;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-
-/// Kernels that no program is special to.
-pub(super) const LINES: &str = include_str!("lines.cu");
 
 /// Segments are multiples of this, so that every width divides them.
 const SEGMENT_BYTES: Range<usize> = 16 << 10..128 << 10;

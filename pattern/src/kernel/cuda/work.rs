@@ -4,7 +4,6 @@
 use super::driver::{DeviceMemory, DeviceStream, Driver, Event, HostMemory};
 use super::error::CudaError;
 use super::lower::Width;
-use super::set::SetMemory;
 use std::sync::Arc;
 
 /// Bytes behind a text that may be read: two steps of the widest group.
@@ -18,8 +17,6 @@ pub(super) struct Work {
     /// Two, as each piece of a text reads what the one before left.
     pub(super) scratch: [SearchMemory; 2],
     pub(super) buffers: Option<Buffers>,
-    /// What searches for sets use.
-    pub(super) set: SetMemory,
 }
 
 impl Work {
@@ -30,7 +27,6 @@ impl Work {
             copies: DeviceStream::new(driver)?,
             scratch: [SearchMemory::new(driver)?, SearchMemory::new(driver)?],
             buffers: None,
-            set: SetMemory::new(driver)?,
         })
     }
 }

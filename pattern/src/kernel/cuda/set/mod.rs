@@ -3,9 +3,10 @@
 //! **Problem.** One program for many patterns has more carries than a thread has registers, and a
 //! program for each reads the text once for each.
 //!
-//! **Idea.** A filter reads the text once, whatever the set's size, and looks for rows of bytes that
-//! a match of some pattern must hold. Where such a row is the whole pattern, its line matches. Other
-//! lines are gathered to a small text on the card, and programs of some patterns each search that:
+//! **Idea.** A filter reads the text once, whatever the set's size, and looks for rows of bytes
+//! that a match of some pattern must hold. Where such a row is the whole pattern, its line matches.
+//! Other lines are gathered to a small text on the card, and programs of some patterns each search
+//! that:
 //!
 //! ```text
 //! text ──filter─┬▶ matches ─────────────────ends────────────────────┬▶ matching lines
@@ -16,7 +17,6 @@
 //! programs do. Where a good part of the text is hit, programs search the text itself.
 //! **Leaves out** which pattern of the set a line matches, and texts of the host.
 
-mod plan;
 mod search;
 mod table;
 mod window;
@@ -26,15 +26,12 @@ use super::driver::{DeviceMemory, Event};
 use super::error::CudaError;
 use super::lower::Reach;
 use super::resident::{GpuProgram, GpuText};
-use crate::compile::CompileOptions;
 use crate::program::BitProgram;
-use plan::SetPlan;
-use regex_syntax::hir::Hir;
-pub(super) use search::SetMemory;
-use search::Want;
+use search::{SetMemory, Want};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use table::Table;
+pub(crate) use window::{windows, Window};
 
 /// A set of patterns on a card.
 ///
@@ -42,7 +39,7 @@ use table::Table;
 /// use lightfoot_pattern::compile::CompileOptions;
 /// use lightfoot_pattern::kernel::cuda::{Cuda, GpuSet, GpuText};
 /// let cuda = Cuda::shared()?;
-/// let patterns: Vec<_> = ["timeout", r"disk \w+ failed"].map(|one| regex_syntax::parse(one).unwrap()).into();
+/// let patterns = ["timeout", r"disk \w+ failed"].map(|one| regex_syntax::parse(one).unwrap());
 /// let set = GpuSet::new(&cuda, &patterns, &CompileOptions::default())?;
 /// let text = GpuText::upload(&cuda, b"a disk failed\nthe disk sda failed\n", b'\n')?;
 /// assert_eq!(set.line_ends(&text)?, [33]);
@@ -57,6 +54,17 @@ pub struct GpuSet {
     /// Programs that search the lines which the filter finds.
     filtered: Vec<GpuProgram>,
     filter: Option<Filter>,
+    memory: Mutex<SetMemory>,
+}
+
+/// What a set consists of.
+pub(crate) struct SetParts {
+    /// Programs for the whole text.
+    pub(crate) whole: Vec<BitProgram>,
+    /// Programs for the lines that the filter finds.
+    pub(crate) filtered: Vec<BitProgram>,
+    /// What the filter looks for.
+    pub(crate) windows: Vec<Window>,
 }
 
 /// The filter's tables, here and on the card.
@@ -72,19 +80,15 @@ struct Filter {
 }
 
 impl GpuSet {
-    /// Compiles a set of patterns for a card, several at once where there are processors for it.
-    ///
-    /// # Errors
-    /// A pattern has no exact program, or the compiler or the driver refuses one. Cost: some tenths
-    /// of a second for each dozen patterns, on one processor.
-    pub fn new(cuda: &Arc<Cuda>, patterns: &[Hir], options: &CompileOptions) -> Result<GpuSet, CudaError> {
+    /// Compiles the parts of a set for a card.
+    pub(crate) fn of(cuda: &Arc<Cuda>, parts: SetParts, terminator: u8) -> Result<GpuSet, CudaError> {
         let shared_bytes = cuda.card().block_shared_bytes as usize;
-        let plan = SetPlan::new(patterns, options, shared_bytes)
-            .map_err(|error| CudaError::NoProgram { reason: error.to_string() })?;
-        let filter = plan.filter.map(|table| Filter::new(cuda, table)).transpose()?;
-        let mut whole = compiled(cuda, &[&plan.whole[..], &plan.filtered[..]].concat())?;
-        let filtered = whole.split_off(plan.whole.len());
-        Ok(GpuSet { cuda: cuda.clone(), terminator: options.terminator, whole, filtered, filter })
+        let has_filter = !parts.windows.is_empty();
+        let filter = has_filter.then(|| Filter::new(cuda, Table::new(&parts.windows, shared_bytes)));
+        let mut whole = compiled(cuda, &[&parts.whole[..], &parts.filtered[..]].concat())?;
+        let filtered = whole.split_off(parts.whole.len());
+        let memory = Mutex::new(SetMemory::new(&cuda.driver)?);
+        Ok(GpuSet { cuda: cuda.clone(), terminator, whole, filtered, filter: filter.transpose()?, memory })
     }
 
     /// How many lines of a text on the card match any of the patterns.

@@ -6,7 +6,7 @@ use super::super::positions::{self, Marks, Positions};
 use super::super::resident::{GpuProgram, GpuText};
 use super::super::work::{Cut, Job, SearchMemory, Wants, PAD_BYTES};
 use super::{Filter, GpuSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 const FILTER: &str = include_str!("filter.cu");
 const COMPACT: &str = include_str!("compact.cu");
@@ -52,9 +52,9 @@ pub(super) struct Found {
     pub(super) ends: Vec<u64>,
 }
 
-/// Memory of searches for sets, which grows and is used again.
+/// Memory of a set's searches, which grows and is used again.
 #[derive(Debug)]
-pub(in super::super) struct SetMemory {
+pub(super) struct SetMemory {
     /// A bit per byte: places that the filter marked, for programs and as matches.
     hits: DeviceMemory,
     matches: DeviceMemory,
@@ -78,7 +78,7 @@ pub(in super::super) struct SetMemory {
 }
 
 impl SetMemory {
-    pub(in super::super) fn new(driver: &Arc<Driver>) -> Result<SetMemory, CudaError> {
+    pub(super) fn new(driver: &Arc<Driver>) -> Result<SetMemory, CudaError> {
         let make = || DeviceMemory::new(driver, 16);
         Ok(SetMemory {
             hits: make()?,
@@ -123,8 +123,9 @@ impl GpuSet {
         if text.is_empty() {
             return Ok(Found::default());
         }
-        let work = &mut *self.cuda.work();
-        let mut search = Search { set: self, stream: &work.compute, memory: &mut work.set };
+        let work = &*self.cuda.work();
+        let memory = &mut *self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut search = Search { set: self, stream: &work.compute, memory };
         if let Some([start, _]) = clock {
             search.stream.record(start)?;
         }

@@ -120,7 +120,7 @@ fn hash(four: u32) -> u32 {
     four.wrapping_mul(MULTIPLIER)
 }
 
-/// The fewest buckets, of those with twice as many places as fours or more, of which none overflows.
+/// The fewest buckets of which none overflows, of those with twice as many places as fours.
 fn buckets(fours: &[u32]) -> (u32, Vec<u32>) {
     let first = (fours.len().max(8) / 2).next_power_of_two().ilog2();
     let made = (first..=LOG_BUCKETS_MAX).find_map(|log| Some((log, filled(fours, log)?)));

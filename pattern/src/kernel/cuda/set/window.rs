@@ -27,13 +27,13 @@ pub(super) type Letters = Vec<u8>;
 
 /// A row of which every match has a text, and the four places of it that the filter looks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(crate) struct Window {
     /// All places, the four and those around them.
     pub(super) row: Vec<Letters>,
     /// The first of the four; a row of three has any byte in front of it, which is no place.
     first: isize,
     /// Whether a text of the row is a match of the expression.
-    pub(super) is_match: bool,
+    pub(crate) is_match: bool,
 }
 
 impl Window {
@@ -103,7 +103,7 @@ struct Choice {
 }
 
 /// The windows to look for in place of an expression; `None` where a match may lack any four.
-pub(super) fn windows(hir: &Hir, terminator: u8) -> Option<Vec<Window>> {
+pub(crate) fn windows(hir: &Hir, terminator: u8) -> Option<Vec<Window>> {
     let branches = match hir.kind() {
         HirKind::Alternation(branches) => &branches[..],
         _ => std::slice::from_ref(hir),

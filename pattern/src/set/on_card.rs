@@ -1,4 +1,5 @@
-//! Which programs a set becomes, and which of its patterns a filter can look for.
+//! A set of patterns for a card: which programs it becomes, and which of its patterns the card's
+//! filter can look for.
 //!
 //! ```text
 //! few operations in all             ──▶ one program for all patterns          (whole text)
@@ -11,12 +12,12 @@
 //! thread's registers: that decides how many patterns one has. **Leaves out** grouping patterns by
 //! the classes that they share.
 
-use super::table::Table;
-use super::window::windows;
 use crate::compile::{compile_any, CompileError, CompileOptions};
+use crate::kernel::cuda::{windows, Cuda, CudaError, GpuSet, SetParts};
 use crate::plan::expression::letters;
 use crate::program::BitProgram;
 use regex_syntax::hir::Hir;
+use std::sync::Arc;
 
 /// Up to so many operations one program reads the whole text faster than a filter pays.
 const ALONE_OPERATIONS: usize = 400;
@@ -29,42 +30,37 @@ const PART_OPERATIONS: usize = 520;
 /// Letters of the patterns of one program that is tried: about what a program has room for.
 const PART_LETTERS: usize = 180;
 
-/// The programs of a set.
-pub(super) struct SetPlan {
-    /// Programs for the whole text.
-    pub(super) whole: Vec<BitProgram>,
-    /// Programs for the lines that the filter found.
-    pub(super) filtered: Vec<BitProgram>,
-    pub(super) filter: Option<Table>,
+impl GpuSet {
+    /// Compiles a set of patterns for a card, several at once where there are processors for it.
+    ///
+    /// # Errors
+    /// A pattern has no exact program, or the compiler or the driver refuses one. Cost: some tenths
+    /// of a second for each eight patterns that are not rows of bytes, on one processor.
+    pub fn new(cuda: &Arc<Cuda>, patterns: &[Hir], options: &CompileOptions) -> Result<GpuSet, CudaError> {
+        let parts =
+            plan(patterns, options).map_err(|error| CudaError::NoProgram { reason: error.to_string() })?;
+        GpuSet::of(cuda, parts, options.terminator)
+    }
 }
 
-impl SetPlan {
-    /// Plans a set for a card whose blocks have so much shared memory.
-    pub(super) fn new(
-        hirs: &[Hir],
-        options: &CompileOptions,
-        shared_bytes: usize,
-    ) -> Result<SetPlan, CompileError> {
-        let alone =
-            CompileOptions { operations: options.operations.min(ALONE_OPERATIONS), ..options.clone() };
-        if let Ok(program) = compile_any(hirs, &alone) {
-            return Ok(SetPlan { whole: vec![program], filtered: Vec::new(), filter: None });
-        }
-        let (mut filtered, mut others, mut all) = (Vec::new(), Vec::new(), Vec::new());
-        for hir in hirs {
-            match windows(hir, options.terminator) {
-                Some(windows) => {
-                    if !windows.iter().all(|window| window.is_match) {
-                        filtered.push(hir);
-                    }
-                    all.extend(windows);
-                }
-                None => others.push(hir),
-            }
-        }
-        let filter = (!all.is_empty()).then(|| Table::new(&all, shared_bytes));
-        Ok(SetPlan { whole: parts(&others, options)?, filtered: parts(&filtered, options)?, filter })
+fn plan(hirs: &[Hir], options: &CompileOptions) -> Result<SetParts, CompileError> {
+    let alone = CompileOptions { operations: options.operations.min(ALONE_OPERATIONS), ..options.clone() };
+    if let Ok(program) = compile_any(hirs, &alone) {
+        return Ok(SetParts { whole: vec![program], filtered: Vec::new(), windows: Vec::new() });
     }
+    let (mut filtered, mut others, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    for hir in hirs {
+        match windows(hir, options.terminator) {
+            Some(windows) => {
+                if !windows.iter().all(|window| window.is_match) {
+                    filtered.push(hir);
+                }
+                all.extend(windows);
+            }
+            None => others.push(hir),
+        }
+    }
+    Ok(SetParts { whole: parts(&others, options)?, filtered: parts(&filtered, options)?, windows: all })
 }
 
 /// Programs that have all patterns together.
