@@ -2,9 +2,10 @@
 //! matches, sets of patterns, columns.
 //!
 //! `cargo bench -p lightfoot-pattern --bench card -- [--megabytes N] [--pattern PART]
-//! [--tables list,first,sets,columns] [--rules FOLDER]` prints one page in Markdown. Every
-//! count is held against the processor's on the whole text; what differs ends the run. Texts are composed as in the bench `scan`, 64 MiB of each kind repeated; resident
-//! searches are timed by the card's own clock, the rest by ours. Rates are medians in GB/s of text.
+//! [--tables list,first,sets,columns] [--rules FOLDER]` prints one page in Markdown. Every count is
+//! held against the processor's on the whole text; what differs ends the run. Texts are composed as
+//! in the bench `scan`, 64 MiB of each kind repeated; resident searches are timed by the card's own
+//! clock, the rest by ours. Rates are medians in GB/s of text.
 //! Left out: several cards. Source of the aims: what an H200 copies, 4.2 TB/s read plus written.
 
 mod columns;
