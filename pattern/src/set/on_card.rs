@@ -12,7 +12,7 @@
 //! thread's registers: that decides how many patterns one has. **Leaves out** grouping patterns by
 //! the classes that they share.
 
-use crate::compile::{compile_any, CompileError, CompileOptions};
+use crate::compile::{compile_any, CompileError, CompileOptions, Haystack, Lines};
 use crate::kernel::cuda::{windows, Cuda, CudaError, GpuSet, SetParts};
 use crate::plan::expression::letters;
 use crate::program::BitProgram;
@@ -34,9 +34,15 @@ impl GpuSet {
     /// Compiles a set of patterns for a card, several at once where there are processors for it.
     ///
     /// # Errors
-    /// A pattern has no exact program, or the compiler or the driver refuses one. Cost: some tenths
+    /// The options ask for other lines than those that match or for rows, a pattern has no exact
+    /// program, or the compiler or the driver refuses one. Cost: some tenths
     /// of a second for each eight patterns that are not rows of bytes, on one processor.
     pub fn new(cuda: &Arc<Cuda>, patterns: &[Hir], options: &CompileOptions) -> Result<GpuSet, CudaError> {
+        // The filter finds what matches, and lines end with a byte.
+        if options.lines != Lines::Matching || options.haystack != Haystack::Line {
+            let reason = "a set on a card finds lines that match, neither other lines nor rows".to_owned();
+            return Err(CudaError::NoProgram { reason });
+        }
         let parts =
             plan(patterns, options).map_err(|error| CudaError::NoProgram { reason: error.to_string() })?;
         GpuSet::of(cuda, parts, options.terminator)

@@ -2,8 +2,9 @@
 
 use crate::cards::{cards, line_ends, shapes, turn};
 use crate::drawn::Random;
+use crate::missing::sentence;
 use crate::texts::{program, text};
-use lightfoot_pattern::compile::CompileOptions;
+use lightfoot_pattern::compile::{CompileOptions, Haystack, Lines};
 use lightfoot_pattern::kernel::cuda::{Cuda, CudaOptions, GpuSet, GpuText};
 use regex_syntax::hir::Hir;
 use std::sync::Arc;
@@ -154,14 +155,23 @@ fn windows_of_one_byte_classes_and_bytes_beyond_ascii() {
 }
 
 #[test]
-fn a_set_for_other_lines_is_refused() {
+fn sets_of_other_kinds_are_refused() {
     let _turn = turn();
     for cuda in cards(&CudaOptions::default()) {
         let zero = CompileOptions { terminator: 0, ..CompileOptions::default() };
         let set = GpuSet::new(&cuda, &parsed(&["abc".to_owned()]), &zero).unwrap();
         let resident = GpuText::upload(&cuda, b"abc\n", b'\n').unwrap();
         assert!(set.count_lines(&resident).unwrap_err().to_string().contains("end with"));
-        let refused = GpuSet::new(&cuda, &parsed(&[r"x\b.".to_owned()]), &CompileOptions::default());
-        assert!(refused.unwrap_err().to_string().contains("word character"));
+        let refusal = |pattern: &str, options: &CompileOptions| {
+            let error = GpuSet::new(&cuda, &parsed(&[pattern.to_owned()]), options).unwrap_err();
+            assert!(sentence(&error).len() > 20);
+            error.to_string()
+        };
+        assert!(refusal(r"x\b.", &CompileOptions::default()).contains("word character"));
+        let others = CompileOptions { lines: Lines::Others, ..CompileOptions::default() };
+        assert!(refusal("abc", &others).contains("neither other lines nor rows"));
+        let rows = Haystack::MarkedRow { line_end: b'\n' };
+        let rows = CompileOptions { haystack: rows, ..CompileOptions::default() };
+        assert!(refusal("abc", &rows).contains("neither other lines nor rows"));
     }
 }
