@@ -429,3 +429,72 @@ fn a_process_that_borrows_memory_is_no_thread() {
         assert_eq!((of_threads, names.len()), (files, 2 * files), "{children}: {names:?}");
     }
 }
+
+#[test]
+fn a_log_that_nobody_reads_changes_no_exit_status() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "called", &["-O1"], CALLED) else { return };
+    for options in [&["--tool=none"][..], &["--tool=none", "-v"], &["--tool=lackey", "--fnname=often"]] {
+        let mut child = std::process::Command::new(bench::BINARY)
+            .current_dir(bench.path())
+            .arg("valgrind")
+            .args(options)
+            .arg(&program)
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stderr.take());
+        assert_eq!(child.wait().unwrap().code(), Some(7), "{options:?}");
+    }
+}
+
+#[test]
+fn spaces_in_words_of_the_command_are_marked() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "called", &["-O1"], CALLED) else { return };
+    let ran = lightfoot()
+        .within(bench.path())
+        .args(["valgrind", "--tool=none", "--log-file=log"])
+        .arg(&program)
+        .args(["a b", "c"])
+        .run();
+    assert_ne!(ran.status, 125);
+    let log = std::fs::read_to_string(bench.path().join("log")).unwrap();
+    assert!(log.lines().any(|line| line.ends_with(" a\\ b c") && line.contains("Command: ")), "{log}");
+}
+
+/// Two threads count one word up, each by compare and swap, so that turns decide how often each
+/// tries again.
+const RIVALS: &str = "#include <pthread.h>
+    #include <stdatomic.h>
+    static atomic_long word;
+    static void *count(void *unused) {
+        for (int i = 0; i < 20000; i++) {
+            long old = word;
+            while (!atomic_compare_exchange_weak(&word, &old, old + 1)) {}
+        }
+        return unused; }
+    int main(void) {
+        pthread_t rival;
+        pthread_create(&rival, 0, count, 0);
+        count(0);
+        pthread_join(rival, 0);
+        return word == 40000 ? 3 : 4; }";
+
+#[test]
+fn turns_make_runs_of_threads_equal() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "rivals", &["-O1", "-pthread"], RIVALS) else { return };
+    let counted = || {
+        let options = ["--tool=callgrind", "--repeatable=yes", "--turns=yes", "--calls=no"];
+        let ran = valgrind(
+            &bench,
+            &[&options[..], &["--callgrind-out-file=out", "--log-file=log"]].concat(),
+            &program,
+        );
+        ran.ends_with(3);
+        number(&std::fs::read_to_string(bench.path().join("log")).unwrap(), "Collected :")
+    };
+    let first = counted();
+    assert!((0..4).all(|_| counted() == first));
+}

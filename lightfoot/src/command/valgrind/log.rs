@@ -46,11 +46,18 @@ pub(super) fn write(entry: &Entry<'_>, (tool, all): (Tool, &Settings)) -> Result
         text += &marked(entry.pid, &found(entry, (tool, all)));
     }
     let Some(name) = &all.log_file else {
-        eprint!("{text}");
+        to_standard_error(&text);
         return Ok(());
     };
     let name = expanded(name, entry.pid, entry.number).map_err(anyhow::Error::msg)?;
     std::fs::write(&name, text).with_context(|| format!("cannot write {name}"))
+}
+
+/// Writes text of the log. Where it cannot be written nobody reads it; `eprint!` would panic, and the
+/// program's own exit status would be lost.
+pub(super) fn to_standard_error(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Lines of the log, each behind the number of the process.

@@ -334,7 +334,7 @@ impl Requests {
         printed.take(pid, &text);
         printed.trace(pid, &frames.unwrap_or_default());
         if self.writes_at_once {
-            printed.lines[before..].iter().for_each(|line| eprintln!("{line}"));
+            printed.lines[before..].iter().for_each(|line| log::to_standard_error(&format!("{line}\n")));
         }
         text.len() as u64
     }
@@ -343,7 +343,7 @@ impl Requests {
     pub(super) fn end_lines(&mut self) {
         for (pid, printed) in &mut self.printed {
             if let Some(line) = printed.finish(*pid).filter(|_| self.writes_at_once) {
-                eprintln!("{line}");
+                log::to_standard_error(&format!("{line}\n"));
             }
         }
     }
@@ -351,7 +351,7 @@ impl Requests {
     /// Writes the beginning of the log, if that is yet to be done.
     fn write_head(&mut self, pid: i32) {
         if let Some(lines) = self.head.take() {
-            eprint!("{}", log::marked(pid, &lines));
+            log::to_standard_error(&log::marked(pid, &lines));
         }
     }
 
