@@ -53,8 +53,8 @@ pub(super) fn write(entry: &Entry<'_>, (tool, all): (Tool, &Settings)) -> Result
     std::fs::write(&name, text).with_context(|| format!("cannot write {name}"))
 }
 
-/// Writes text of the log. Where it cannot be written nobody reads it; `eprint!` would panic, and the
-/// program's own exit status would be lost.
+/// Writes text of the log. Where it cannot be written nobody reads it; `eprint!` would panic, and
+/// the program's own exit status would be lost.
 pub(super) fn to_standard_error(text: &str) {
     use std::io::Write;
     let _ = std::io::stderr().write_all(text.as_bytes());
