@@ -6,7 +6,7 @@
 use super::names::expanded;
 use super::requests::Requests;
 use super::settings::{Settings, Tool};
-use super::{end_as, files, image_of, is_skipped, log, logged, parent_of, said, words_of};
+use super::{end_as, files, log, logged, parent_of, said, traced, words_of};
 use crate::command::heap;
 use crate::report::heap::{HeapReport, Ran};
 use crate::run::engine;
@@ -39,13 +39,7 @@ pub(super) fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     let outcome = engine::run_heaps(command, &options, &mut heaps, requests.clone())?;
     let mut requests = requests.borrow_mut();
     requests.end_lines();
-    let mut number = 0;
-    for (index, process) in outcome.processes.iter().enumerate() {
-        let Some(image) = image_of(process, all) else { continue };
-        if is_skipped(index, &outcome.processes, all) {
-            continue;
-        }
-        number += 1;
+    for (number, index, image) in traced(&outcome.processes, all) {
         let mut profile = heaps.profile(image);
         if tool == Tool::Dhat && all.follows == Follows::Nothing {
             profile = requests.events.remove(&image).unwrap_or_default().finish(profile.instructions);

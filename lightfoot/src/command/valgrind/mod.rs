@@ -244,13 +244,8 @@ fn report(
     };
     let order = if tool == Tool::Cachegrind { Event::CACHEGRIND } else { Event::ALL };
     let events = if caches.is_some() { order.to_vec() } else { vec![Event::Ir] };
-    let mut number = 0;
-    for (index, process) in outcome.processes.iter().enumerate() {
-        let Some(image) = image_of(process, all) else { continue };
-        if is_skipped(index, &outcome.processes, all) {
-            continue;
-        }
-        number += 1;
+    for (number, index, image) in traced(&outcome.processes, all) {
+        let process = &outcome.processes[index];
         let words = words_of(index, process, command);
         let (text, said) = (one_line(&words.join(" ")), logged(&words));
         let (mut counted, mut more) = (None, Vec::new());
@@ -346,6 +341,14 @@ fn image_of(process: &Process, all: &Settings) -> Option<u32> {
         true => process.images.last().copied(),
         false => process.images.first().copied(),
     }
+}
+
+/// The processes that have files: the number of each one's, its index and its image.
+fn traced<'a>(processes: &'a [Process], all: &'a Settings) -> impl Iterator<Item = (usize, usize, u32)> + 'a {
+    let is_traced = move |index: &usize| !is_skipped(*index, processes, all);
+    let imaged = move |index: usize| Some((index, image_of(&processes[index], all)?));
+    let found = (0..processes.len()).filter(is_traced).filter_map(imaged);
+    found.zip(1..).map(|((index, image), number)| (number, index, image))
 }
 
 /// Whether a process, or one that started it, runs a program that is not traced.
