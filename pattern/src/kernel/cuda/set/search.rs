@@ -2,7 +2,8 @@
 //!
 //! The host waits for what decides the next step alone: how many places the filter marked, in each
 //! segment too, how long their lines are, and what the programs found. All programs of a wave run
-//! before any result is looked at. Memory stays with the set, because taking memory of a card lasts as long as a search.
+//! before any result is looked at. Memory stays with the set, because taking memory of a card lasts
+//! as long as a search.
 //! **Leaves out** listing places without the host, which adds up counts of segments.
 
 use super::super::driver::{DeviceMemory, DeviceStream, Driver, Event, Grid};
