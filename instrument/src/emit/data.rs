@@ -35,10 +35,16 @@ impl Emitter {
         let set = self.scratch(avoid | 1 << pointer);
         // Hot: one check, or two for the lines of a near group's ends.
         match group.cover {
-            Cover::First => self.check(&first.address, first.size_bytes, (pointer, set), filter),
+            Cover::First => {
+                self.check_data_line(&first.address, first.size_bytes, (pointer, set), filter);
+                self.check_data_page(&first.address, 1, (pointer, set), filter);
+            }
+            // One page check stands for both ends. If they lie in two pages, it fails, and each
+            // member is checked by itself.
             Cover::Ends(low, high) => {
-                self.check(&first.at(low), 1, (pointer, set), filter);
-                self.check(&first.at(high), 1, (pointer, set), filter);
+                self.check_data_line(&first.at(low), 1, (pointer, set), filter);
+                self.check_data_line(&first.at(high), 1, (pointer, set), filter);
+                self.check_data_page(&first.at(low), (high - low + 1) as u32, (pointer, set), filter);
             }
         }
         // Cold: the code behind a failed check.
@@ -60,9 +66,15 @@ impl Emitter {
         self.buffer.link(Section::Cold, at, Label::Hot(self.buffer.hot.len()));
     }
 
-    /// Emits a jump to the cold code that is emitted next, unless the filter knows `size_bytes` at
-    /// `address`. Flags and both registers are free.
-    fn check(&mut self, address: &Address, size_bytes: u32, (pointer, set): (u8, u8), filter: &Filter) {
+    /// Emits a jump to the cold code that is emitted next, unless the filter knows the line of
+    /// `size_bytes` at `address`. Flags and both registers are free.
+    fn check_data_line(
+        &mut self,
+        address: &Address,
+        size_bytes: u32,
+        (pointer, set): (u8, u8),
+        filter: &Filter,
+    ) {
         let line = filter.data.line_bytes;
         self.buffer.hot.lea(pointer, address);
         self.buffer.hot.add_segment(pointer, address);
@@ -78,19 +90,25 @@ impl Emitter {
             self.buffer.hot.jump_if(Condition::Above)
         };
         self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
-        // The page is checked too if a TLB is simulated.
-        if let Some(page) = filter.last_pages() {
-            self.buffer.hot.lea(pointer, address);
-            self.buffer.hot.add_segment(pointer, address);
-            self.buffer.hot.behind_last(
-                pointer,
-                set,
-                &Table { sets: page.sets, ..Table::pages(page.line_bytes) },
-            );
-            self.buffer.hot.compare_imm(pointer, page.line_bytes as i32 - 1);
-            let at = self.buffer.hot.jump_if(Condition::Above);
-            self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
-        }
+    }
+
+    /// Emits a jump to the cold code that is emitted next, unless `bytes` bytes at `address` lie in
+    /// one page that the filter knows, or no TLB is simulated. Flags and both registers are free.
+    fn check_data_page(&mut self, address: &Address, bytes: u32, (pointer, set): (u8, u8), filter: &Filter) {
+        let Some(page) = filter.last_pages() else { return };
+        self.buffer.hot.lea(pointer, address);
+        self.buffer.hot.add_segment(pointer, address);
+        let pages = Table { sets: page.sets, ..Table::pages(page.line_bytes) };
+        self.buffer.hot.behind_last(pointer, set, &pages);
+        // More bytes than a page always reach into the next one.
+        let at = match page.line_bytes.checked_sub(bytes) {
+            Some(most) => {
+                self.buffer.hot.compare_imm(pointer, most as i32);
+                self.buffer.hot.jump_if(Condition::Above)
+            }
+            None => self.buffer.hot.jump(),
+        };
+        self.buffer.link(Section::Hot, at, Label::Cold(self.buffer.cold.len()));
     }
 }
 

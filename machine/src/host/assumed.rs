@@ -10,7 +10,7 @@ use crate::{Behaviour, Cache, CacheKind, CycleModel, Replacement, StoreMiss, Tlb
 /// A family of cores with the same assumptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Core {
-    /// Intel with AMX: Golden Cove and later.
+    /// Intel with AMX or AVX-512 FP16: Golden Cove and later.
     GoldenCove,
     /// Intel with AVX-512 VBMI2: Ice Lake and kin.
     SunnyCove,
@@ -32,7 +32,7 @@ impl Core {
             Core::Zen5
         } else if matches!(vendor.as_str(), "AuthenticAMD" | "HygonGenuine") && family >= 0x17 {
             Core::Zen
-        } else if vendor == "GenuineIntel" && has("amx_tile") {
+        } else if vendor == "GenuineIntel" && (has("amx_tile") || leaves.has_half_precision()) {
             Core::GoldenCove
         } else if vendor == "GenuineIntel" && has("avx512_vbmi2") {
             Core::SunnyCove
@@ -44,7 +44,9 @@ impl Core {
     /// The note that the machine carries about an assumed value.
     pub(crate) fn note(self) -> &'static str {
         match self {
-            Core::GoldenCove => "default for Intel cores with AMX (Golden Cove and later); not reported here",
+            Core::GoldenCove => {
+                "default for Intel cores with AMX or AVX-512 FP16 (Golden Cove and later); not reported here"
+            }
             Core::SunnyCove => "default for Intel cores with AVX-512 VBMI2 (Ice Lake); not reported here",
             Core::Zen => "default for AMD Zen cores (as Zen 4); not reported here",
             Core::Zen5 => "default for AMD Zen 5 cores; not reported here",
@@ -142,6 +144,16 @@ impl Core {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Emerald Rapids behind a hypervisor that hides AMX and the leaf of TLBs.
+    #[test]
+    fn a_golden_cove_without_amx_is_told_from_an_ice_lake() {
+        let core = |edx: u32| {
+            let leaves = Leaves::recorded(&format!("0 0 20 756e6547 6c65746e 49656e69\n7 0 2 0 0 {edx:x}"));
+            Core::of(&leaves, &["avx512_vbmi2".to_owned()])
+        };
+        assert_eq!((core(0), core(1 << 23)), (Core::SunnyCove, Core::GoldenCove));
+    }
 
     #[test]
     fn every_family_fits_together() {

@@ -43,6 +43,9 @@ const LARGE_TLB_FAMILY: u32 = 0x1a;
 /// Entries of a second-level TLB that one unit stands for.
 const LARGE_TLB_UNIT: u32 = 32;
 
+/// CPUID leaf 7, edx: AVX-512 FP16, which came with AMX and not before.
+const HALF_PRECISION_BIT: u32 = 1 << 23;
+
 /// CPUID leaf 1, ecx: set by hypervisors, reserved on hardware.
 const HYPERVISOR_BIT: u32 = 1 << 31;
 
@@ -113,6 +116,11 @@ impl Leaves {
         let family = if base == 15 { base + bits(signature, 20, 27) } else { base };
         let extended = if base == 6 || base == 15 { bits(signature, 16, 19) << 4 } else { 0 };
         (family, extended | bits(signature, 4, 7))
+    }
+
+    /// Whether there is AVX-512 FP16 (leaf 7, edx). Hypervisors that hide AMX leave it visible.
+    pub(crate) fn has_half_precision(&self) -> bool {
+        self.get(7, 0)[3] & HALF_PRECISION_BIT != 0
     }
 
     /// The name that a hypervisor gives itself, when there is one.
