@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod batch;
 mod events;
 mod keys;
 mod stack;
@@ -24,6 +25,7 @@ pub use keys::is_stub;
 pub use stack::Collects;
 pub use thread::MoreInstructions;
 
+use batch::Batch;
 use event::{Record, StateLayout};
 use instrument::call::{DirectTarget, Ticks};
 use instrument::{Block, CallRecords, EndedImage, Module};
@@ -32,7 +34,7 @@ use simulate::MissIntervals;
 use stack::Edge;
 use std::collections::{BTreeMap, HashMap};
 use symbol::{ByNumber, Symbolizer};
-use thread::{Batch, Counting, ThreadCalls};
+use thread::{Counting, ThreadCalls};
 
 /// The calls from one block to one function, under the numbers of the run's profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,11 +145,12 @@ impl<const N: usize> CallGraph for Graph<N> {
         let thread = threads.entry(thread).or_insert_with(|| ThreadCalls::new(self.records));
         let mut keys = Keys { table, symbols, modules };
         if N == 1 {
-            thread.follow_records(records, counting, &mut batch.plain, &mut keys);
+            thread.follow_records(records, counting, batch, &mut keys);
         } else {
             thread.divide(records, counting, batch);
         }
-        simulate(&batch.plain, &mut batch.intervals);
+        let (plain, intervals) = batch.plain();
+        simulate(plain, intervals);
         if N > 1 {
             thread.follow_steps(records, batch, &mut keys);
         }

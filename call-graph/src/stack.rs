@@ -35,24 +35,26 @@ pub(super) type Costs<const N: usize> = [u64; N];
 pub(super) struct Edge<const N: usize> {
     /// How many there were, in threads that collected and in others.
     pub(super) calls: u64,
-    /// How many of them were made by a thread that collected.
-    pub(super) collected: u64,
+    /// How many of them were made by a thread that did not collect.
+    pub(super) uncollected: u64,
     /// What happened between the outermost ones and their returns.
     pub(super) costs: Costs<N>,
 }
 
 impl<const N: usize> Edge<N> {
-    const NONE: Edge<N> = Edge { calls: 0, collected: 0, costs: [0; N] };
+    const NONE: Edge<N> = Edge { calls: 0, uncollected: 0, costs: [0; N] };
 
     /// Whether nothing was collected: neither costs nor calls.
     pub(super) fn is_empty(&self) -> bool {
-        self.collected == 0 && self.costs == [0; N]
+        self.calls == self.uncollected && self.costs == [0; N]
     }
 
     #[inline(always)]
     fn count(&mut self, collects: Collects) {
         self.calls += 1;
-        self.collected += u64::from(collects == Collects::Yes);
+        if collects == Collects::No {
+            self.uncollected += 1;
+        }
     }
 
     #[inline(always)]
@@ -246,7 +248,7 @@ impl<const N: usize> ShadowStack<N> {
         if stub.is_counted {
             let edge = at(&mut self.edges, stub.known.edge, Edge::NONE);
             edge.calls -= 1;
-            edge.collected -= u64::from(stub.collects == Collects::Yes);
+            edge.uncollected -= u64::from(stub.collects == Collects::No);
         }
         self.open(stub.slot, (through, known), &stub.from, stub.collects);
     }

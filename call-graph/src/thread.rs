@@ -1,37 +1,21 @@
 //! The calls of one thread: reads its records, and lets its shadow stack follow them.
 
+use super::batch::Batch;
 use super::events::Event;
 use super::keys::Keys;
 use super::stack::{CalleeKind, Collects, Costs, Known, ShadowStack, NO_STUB};
 use event::{Groups, Record, RecordKind, StateLayout};
 use instrument::call::{is_word, stub_number, CallEvent, CallReader, StubTargets, Ticks, Transfer};
 use instrument::CallRecords;
-use simulate::{IntervalMisses, MissIntervals, References};
-
-/// What records of a batch mean to calls.
-#[derive(Clone, Copy)]
-pub(super) enum Step {
-    /// Words of transfers begin at this index of the batch.
-    Words(u32),
-    /// A complex reference has made this many instructions, loads and stores in addition.
-    More([u64; 3]),
-}
-
-/// A batch of records that is divided at its transfers; the allocations are reused.
-#[derive(Default)]
-pub(super) struct Batch {
-    /// The records without words of calls.
-    pub(super) plain: Vec<Record>,
-    /// The intervals of these records: one before each step, and one behind the last.
-    pub(super) intervals: MissIntervals,
-    steps: Vec<Step>,
-}
+use simulate::{IntervalMisses, References};
 
 /// How many instructions complex references count in addition to their executions.
 pub type MoreInstructions = fn(&References) -> u64;
 
 /// The lower byte of the word of a return.
 const RETURN: u32 = (RecordKind::Tool as u32) << 4 | 3;
+/// The lower byte of the word with loads and stores.
+const REFERENCES: u32 = (RecordKind::Tool as u32) << 4 | 4;
 /// The lower byte of the word of a direct call.
 const DIRECT_CALL: u32 = (RecordKind::Tool as u32) << 4 | 6;
 
@@ -43,6 +27,14 @@ const STUBS_MAX: usize = 4;
 pub(super) struct Counting {
     pub(super) more: MoreInstructions,
     pub(super) layout: StateLayout,
+}
+
+/// Where a transfer comes from: passed on in registers, which an event would not be.
+#[derive(Clone, Copy)]
+struct From {
+    block: u32,
+    /// The low half of the stack pointer before it.
+    pointer: u32,
 }
 
 /// The calls of one thread.
@@ -105,44 +97,23 @@ impl<const N: usize> ThreadCalls<N> {
         }
     }
 
-    /// Divides a batch into plain records and steps, with an interval of records before each step.
+    /// Divides a batch into plain records and steps.
     pub(super) fn divide(&mut self, records: &[Record], counting: &Counting, batch: &mut Batch) {
-        let Batch { plain, intervals, steps } = batch;
-        plain.clear();
-        intervals.clear();
-        steps.clear();
-        let mut follows_word = false;
-        for (record, at) in records.iter().zip(0..) {
-            if is_word(record) {
-                if !std::mem::replace(&mut follows_word, true) {
-                    steps.push(Step::Words(at));
-                    intervals.divide();
-                }
-                continue;
-            }
-            follows_word = false;
-            plain.push(*record);
-            intervals.add_record();
-            if matches!(record.code().kind(), RecordKind::Complex | RecordKind::Payload) {
-                if let Some(more) = self.complex(record, counting) {
-                    steps.push(Step::More(more));
-                    intervals.divide();
-                }
-            }
-        }
+        batch.divide(records, |record| self.complex(record, counting));
     }
 
     /// Follows the steps of a batch, of which misses belong to the calls that are open until then.
     pub(super) fn follow_steps(&mut self, records: &[Record], batch: &Batch, keys: &mut Keys<'_>) {
-        let mut misses = batch.intervals.misses().iter();
-        for step in &batch.steps {
-            misses.next().into_iter().for_each(|misses| self.missed(misses));
-            match *step {
-                Step::More(more) => self.more(more),
-                Step::Words(at) => _ = self.follow_words(&records[at as usize..], keys),
+        let misses = batch.misses();
+        let steps = batch.steps();
+        for (step, misses) in steps.iter().zip(misses) {
+            self.missed(misses);
+            match batch.more_of(step) {
+                None => _ = self.follow_words(&records[step.at as usize..], keys),
+                Some(more) => self.more(more),
             }
         }
-        misses.for_each(|misses| self.missed(misses));
+        misses[steps.len()..].iter().for_each(|misses| self.missed(misses));
     }
 
     /// Follows a batch in one pass, where instructions are the only event. It copies plain
@@ -151,25 +122,26 @@ impl<const N: usize> ThreadCalls<N> {
         &mut self,
         records: &[Record],
         counting: &Counting,
-        plain: &mut Vec<Record>,
+        batch: &mut Batch,
         keys: &mut Keys<'_>,
     ) {
-        plain.clear();
-        let mut at = self.follow_words(records, keys);
-        while let Some(record) = records.get(at) {
+        batch.begin(records.len());
+        let mut at = 0;
+        loop {
+            at += self.follow_words(&records[at..], keys);
+            let Some(record) = records.get(at) else { break };
+            batch.push(record);
             // Most complex references are masked ones, which count no instruction in addition, and
             // their loads and stores are no events here.
             if self.groups.masked(&records[at..]).is_some() {
-                plain.extend_from_slice(&records[at..at + 2]);
+                batch.push(&records[at + 1]);
                 at += 2;
             } else {
-                plain.push(*record);
                 if let Some(more) = self.complex(record, counting) {
                     self.more(more);
                 }
                 at += 1;
             }
-            at += self.follow_words(&records[at..], keys);
         }
     }
 
@@ -190,12 +162,13 @@ impl<const N: usize> ThreadCalls<N> {
     /// words were read.
     #[inline(always)]
     fn follow_whole(&mut self, words: &[Record], keys: &mut Keys<'_>) -> usize {
-        let mut at = self.follow_frequent(words, keys);
-        while let Some((event, count)) = self.read(&words[at..]) {
+        let mut at = 0;
+        loop {
+            at += self.follow_frequent(&words[at..], keys);
+            let Some((event, count)) = self.read(&words[at..]) else { break };
             at += count;
             self.advance(event.ticks);
             self.follow(&event, keys);
-            at += self.follow_frequent(&words[at..], keys);
         }
         match at {
             0 => self.follow_word(&words[0], keys),
@@ -203,13 +176,13 @@ impl<const N: usize> ThreadCalls<N> {
         }
     }
 
-    /// Follows the direct calls and returns with which `words` begin, if instructions are the only
-    /// event: each has one word. Returns their number. Most transfers are of these kinds, and it
-    /// takes half the time to follow them without an event between.
+    /// Follows the direct calls and returns with which `words` begin: each has one word, and a
+    /// second one if references are counted. Returns the number of words. Most transfers are of
+    /// these kinds, and it takes half the time to follow them without an event between.
     #[inline(always)]
     fn follow_frequent(&mut self, words: &[Record], keys: &mut Keys<'_>) -> usize {
         if N > 1 {
-            return 0;
+            return self.follow_frequent_with_sums(words, keys);
         }
         for (word, at) in words.iter().zip(0..) {
             match word.what & 0xff {
@@ -225,6 +198,27 @@ impl<const N: usize> ThreadCalls<N> {
             }
         }
         words.len()
+    }
+
+    /// Follows direct calls and returns as `follow_frequent` does, where each has a second word, with
+    /// loads and stores.
+    #[inline(always)]
+    fn follow_frequent_with_sums(&mut self, words: &[Record], keys: &mut Keys<'_>) -> usize {
+        let mut at = 0;
+        while let [word, sums, ..] = &words[at..] {
+            let code = word.what & 0xff;
+            if !matches!(code, RETURN | DIRECT_CALL) || sums.what & 0xff != REFERENCES {
+                break;
+            }
+            let ticks = self.reader.read_sums(word, sums);
+            self.advance(ticks);
+            match code {
+                RETURN => self.stack.give_back(word.extra, &self.now),
+                _ => self.direct_call(word.what >> 8, word.extra, keys),
+            }
+            at += 2;
+        }
+        at
     }
 
     /// Counts the instructions up to a running sum.
@@ -309,8 +303,8 @@ impl<const N: usize> ThreadCalls<N> {
     /// or that the transfer to it has no record.
     #[cold]
     #[inline(never)]
-    fn stub_jump(&mut self, event: &CallEvent, (number, target): (u32, u64), keys: &mut Keys<'_>) {
-        self.stack.abandon(event.stack, &self.now);
+    fn stub_jump(&mut self, from: From, (number, target): (u32, u64), keys: &mut Keys<'_>) {
+        self.stack.abandon(from.pointer, &self.now);
         let passed = self.stack.innermost_stub().and_then(|first| self.passed(first, number, keys));
         self.stubs.set(number, target);
         match passed {
@@ -320,7 +314,7 @@ impl<const N: usize> ThreadCalls<N> {
                 self.stack.replace((NO_STUB, keys.known(stub)));
                 self.go_through(stub, keys);
             }
-            None => self.jump(event, target, keys),
+            None => self.jump(from, target, keys),
         }
     }
 
@@ -369,7 +363,8 @@ impl<const N: usize> ThreadCalls<N> {
 
     fn missed(&mut self, misses: &IntervalMisses) {
         // Most intervals are short and have no miss.
-        if self.collects == Collects::No || *misses == IntervalMisses::default() {
+        let any = misses.as_flattened().iter().fold(0, |any, more| any | more);
+        if any == 0 || self.collects == Collects::No {
             return;
         }
         const OF_LEVELS: [[Event; 3]; 2] =
@@ -382,29 +377,30 @@ impl<const N: usize> ThreadCalls<N> {
     /// Lets the shadow stack follow an event.
     #[inline(always)]
     fn follow(&mut self, event: &CallEvent, keys: &mut Keys<'_>) {
+        let from = From { block: event.block, pointer: event.stack };
         match event.transfer {
-            Transfer::Return => self.stack.give_back(event.stack, &self.now),
+            Transfer::Return => self.stack.give_back(from.pointer, &self.now),
             Transfer::Call(target) => {
-                let known = keys.find(event.block, target);
-                self.call(event.stack, known, target, keys);
+                let known = keys.find(from.block, target);
+                self.call(from.pointer, known, target, keys);
             }
-            Transfer::DirectCall => self.direct_call(event.block, event.stack, keys),
-            Transfer::Jump(target) => self.jump(event, target, keys),
-            Transfer::StubJump { stub, target } => self.stub_jump(event, (stub, target), keys),
+            Transfer::DirectCall => self.direct_call(from.block, from.pointer, keys),
+            Transfer::Jump(target) => self.jump(from, target, keys),
+            Transfer::StubJump { stub, target } => self.stub_jump(from, (stub, target), keys),
             Transfer::DirectJump => {
-                let Some(target) = keys.direct_target(event.block) else { return };
-                self.jump(event, target, keys);
+                let Some(target) = keys.direct_target(from.block) else { return };
+                self.jump(from, target, keys);
             }
         }
     }
 
     #[inline(always)]
-    fn jump(&mut self, event: &CallEvent, target: u64, keys: &mut Keys<'_>) {
+    fn jump(&mut self, from: From, target: u64, keys: &mut Keys<'_>) {
         // A long jump has set the stack pointer before it.
-        self.stack.abandon(event.stack, &self.now);
+        self.stack.abandon(from.pointer, &self.now);
         match self.stack.innermost() {
-            Some(from) => self.jump_from(from, event.block, target, keys),
-            None => self.begin(event, target, keys),
+            Some(open) => self.jump_from(open, from.block, target, keys),
+            None => self.begin(from, target, keys),
         }
     }
 
@@ -423,11 +419,11 @@ impl<const N: usize> ThreadCalls<N> {
     /// A jump to another function where no call is open: a call that nothing returns from.
     #[cold]
     #[inline(never)]
-    fn begin(&mut self, event: &CallEvent, target: u64, keys: &mut Keys<'_>) {
-        let known = keys.find(event.block, target);
+    fn begin(&mut self, from: From, target: u64, keys: &mut Keys<'_>) {
+        let known = keys.find(from.block, target);
         if keys.begins_function(known.edge) {
             // The slot is the one to which the stack pointer points.
-            self.call(event.stack.wrapping_add(8), known, target, keys);
+            self.call(from.pointer.wrapping_add(8), known, target, keys);
         }
     }
 

@@ -209,8 +209,7 @@ impl CallReader {
         let mut count = 1;
         if REFERENCES {
             let word = words.get(1).filter(|word| code(word) == self::REFERENCES)?;
-            let more = word.extra.wrapping_sub(self.stores as u32);
-            (ticks.loads, ticks.stores) = (word.address, self.stores.wrapping_add(more.into()));
+            (ticks.loads, ticks.stores) = self.references(word);
             count = 2;
         }
         let transfer = match code(first) {
@@ -239,6 +238,22 @@ impl CallReader {
         Some((CallEvent { transfer, block: first.what >> 8, stack: first.extra, ticks }, count))
     }
 
+    /// Reads the word with loads and stores of an event of two words, of which `first` is the other
+    /// one.
+    #[inline(always)]
+    pub fn read_sums(&mut self, first: &Record, second: &Record) -> Ticks {
+        let (loads, stores) = self.references(second);
+        self.stores = stores;
+        Ticks { instructions: first.address, loads, stores }
+    }
+
+    /// The loads and stores that a word says, of which it has the low half of the stores.
+    #[inline(always)]
+    fn references(&self, word: &Record) -> (u64, u64) {
+        let more = word.extra.wrapping_sub(self.stores as u32);
+        (word.address, self.stores.wrapping_add(more.into()))
+    }
+
     /// Reads the next word; returns the event if the word is its last. Words without a beginning
     /// are passed over.
     pub fn read(&mut self, word: &Record) -> Option<CallEvent> {
@@ -253,10 +268,10 @@ impl CallReader {
             DIRECT_CALL => self.open = Some(begins(Transfer::DirectCall)),
             DIRECT_JUMP => self.open = Some(begins(Transfer::DirectJump)),
             REFERENCES => {
-                let more = word.extra.wrapping_sub(self.stores as u32);
-                self.stores = self.stores.wrapping_add(more.into());
+                let (loads, stores) = self.references(word);
+                self.stores = stores;
                 let open = self.open.as_mut()?;
-                (open.ticks.loads, open.ticks.stores) = (word.address, self.stores);
+                (open.ticks.loads, open.ticks.stores) = (loads, stores);
             }
             TARGET => match &mut self.open.as_mut()?.transfer {
                 Transfer::Call(target) | Transfer::Jump(target) => *target = word.address,

@@ -134,6 +134,48 @@ fn functions(path: &Path) -> BTreeMap<String, Function> {
     functions
 }
 
+/// Everything that happened in the functions of this name of one object and in their calls, in the
+/// order of events, and what happened in the whole program.
+fn with_calls(path: &Path, object: &str, name: &str) -> (Vec<u64>, Vec<u64>) {
+    let text = std::fs::read_to_string(path).unwrap();
+    let numbers =
+        |line: &str| -> Vec<u64> { line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect() };
+    let (mut is_object, mut is_meant) = (false, false);
+    let (mut sums, mut whole) = (Vec::new(), Vec::new());
+    for line in text.lines() {
+        if let Some(begins) = line.strip_prefix("ob=") {
+            is_object = begins.contains(object);
+        } else if let Some(begins) = line.strip_prefix("fn=") {
+            is_meant = is_object && begins == name;
+        } else if line.starts_with("summary:") {
+            whole = numbers(line);
+        } else if line.starts_with(|first: char| first.is_ascii_digit()) {
+            // A call's costs stand where the caller's own do, so both are added alike.
+            let more = numbers(line);
+            if is_meant {
+                sums.resize(more.len().max(sums.len()), 0);
+                sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+            }
+        }
+    }
+    (sums, whole)
+}
+
+#[test]
+fn the_function_that_begins_contains_everything() {
+    let bench = Bench::new();
+    for (name, link, object) in [("dynamic", "-rdynamic", "ld-linux"), ("static", "-static", "/static")] {
+        let Some(program) = compile(&bench, name, &["-O1", link], DISPATCHES) else { continue };
+        for more in [&[][..], &["--cache-sim=yes"]] {
+            let plain = ["--tool=callgrind", "--compress-strings=no", "--callgrind-out-file=out"];
+            valgrind(&bench, &[&plain[..], more].concat(), &program).ends_with(2);
+            let (start, whole) = with_calls(&bench.path().join("out"), object, "_start");
+            assert!(whole[0] > 10_000, "{whole:?}");
+            assert_eq!(start, whole, "{name} {more:?}");
+        }
+    }
+}
+
 #[test]
 fn jumps_within_a_function_change_no_call() {
     let bench = Bench::new();

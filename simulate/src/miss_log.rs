@@ -27,42 +27,62 @@ pub type IntervalMisses = [[u32; 3]; CACHES_MAX];
 /// A batch of records that is divided into intervals, with the misses of each interval.
 #[derive(Debug)]
 pub struct MissIntervals {
-    /// The interval of each record.
-    of_records: Vec<u32>,
+    /// How many records the batch has before each interval.
+    firsts: Vec<u32>,
     misses: Vec<IntervalMisses>,
 }
 
 impl Default for MissIntervals {
     fn default() -> MissIntervals {
-        MissIntervals { of_records: Vec::new(), misses: vec![IntervalMisses::default()] }
+        MissIntervals { firsts: vec![0], misses: vec![IntervalMisses::default()] }
     }
 }
 
 impl MissIntervals {
     /// Forgets all records; one interval is left.
     pub fn clear(&mut self) {
-        self.of_records.clear();
+        self.firsts.truncate(1);
         self.misses.clear();
-        self.divide();
-    }
-
-    /// Begins the next interval.
-    #[inline]
-    pub fn divide(&mut self) {
         self.misses.push(IntervalMisses::default());
     }
 
-    /// Says that the next record belongs to the interval that began last.
-    #[inline]
-    pub fn add_record(&mut self) {
-        self.of_records.push(self.misses.len() as u32 - 1);
+    /// Begins further intervals, before which the batch has `firsts` records. They have an order.
+    pub fn divide(&mut self, firsts: impl Iterator<Item = u32>) {
+        self.firsts.extend(firsts);
+        debug_assert!(self.firsts.is_sorted(), "intervals follow each other");
+        self.misses.resize(self.firsts.len(), IntervalMisses::default());
     }
 
     /// The misses of each interval.
     pub fn misses(&self) -> &[IntervalMisses] {
         &self.misses
     }
+
+    /// The interval of a record.
+    fn of_record(&self, record: u32) -> usize {
+        self.firsts.partition_point(|first| *first <= record).saturating_sub(1)
+    }
+
+    /// The interval of a record that does not lie before interval `from`. Most misses lie near the
+    /// one before.
+    #[inline]
+    fn of_record_from(&self, from: usize, record: u32) -> usize {
+        let behind = self.firsts[from + 1..].iter();
+        from + behind.take_while(|first| **first <= record).count()
+    }
+
+    /// Adds misses of a level, by side in [`SIDE_BITS`] each.
+    fn add(&mut self, interval: usize, level: usize, sides: u64) {
+        let sums = &mut self.misses[interval][level];
+        for (sum, side) in sums.iter_mut().zip(0..) {
+            *sum += (sides >> (SIDE_BITS * side)) as u32 & SIDE_MASK;
+        }
+    }
 }
+
+/// Bits of a count of misses by side, of which a word has three: a sweep has fewer touches.
+const SIDE_BITS: u32 = 16;
+const SIDE_MASK: u32 = (1 << SIDE_BITS) - 1;
 
 /// How the records of a stretch got the numbers of their references.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,27 +148,30 @@ impl MissLog {
     }
 
     fn note_intervals(&mut self, level: usize, counted: u32, misses: &Touches) {
-        let mut last = counted;
-        for index in 0..misses.len {
-            let reference = misses.reference[index];
+        let MissLog { starts, intervals, .. } = self;
+        let references = &misses.reference[..misses.len];
+        let (mut last, mut interval, mut sides) = (counted, 0, 0u64);
+        let one_interval = intervals.misses.len() == 1;
+        // Loops without calls fill whole batches, and runs of misses have one interval: counts stay
+        // in a register until it ends.
+        for (&reference, &what) in references.iter().zip(&misses.what) {
             if std::mem::replace(&mut last, reference) == reference {
                 continue;
             }
-            let interval = self.interval_of(reference);
-            self.intervals.misses[interval][level][side(misses.what[index]) as usize] += 1;
+            if !one_interval {
+                let record = record_of(starts, reference);
+                let now = match intervals.firsts[interval] <= record {
+                    true => intervals.of_record_from(interval, record),
+                    false => intervals.of_record(record),
+                };
+                if now != interval {
+                    intervals.add(interval, level, std::mem::take(&mut sides));
+                    interval = now;
+                }
+            }
+            sides += 1 << (SIDE_BITS * side(what) as u32);
         }
-    }
-
-    /// The interval of a reference's record.
-    #[inline]
-    fn interval_of(&self, reference: u32) -> usize {
-        let last = self.intervals.misses.len() - 1;
-        // Loops without calls fill whole batches.
-        if last == 0 {
-            return 0;
-        }
-        let of_record = self.intervals.of_records.get(record_of(&self.starts, reference) as usize);
-        of_record.map_or(last, |interval| *interval as usize)
+        intervals.add(interval, level, sides);
     }
 
     /// Numbers of references begin anew at `first`.

@@ -41,8 +41,7 @@ proptest! {
                 let (first, before) = (records.len(), of_totals(&plain.totals()));
                 deeds.iter().for_each(|deed| deed.record(&mut records));
                 plain.records(0, &records[first..]);
-                records[first..].iter().for_each(|_| intervals.add_record());
-                intervals.divide();
+                intervals.divide(std::iter::once(records.len() as u32));
                 let after = of_totals(&plain.totals());
                 let more: Missed = std::array::from_fn(|level| {
                     std::array::from_fn(|kind| after[level][kind] - before[level][kind])

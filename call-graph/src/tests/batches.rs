@@ -1,11 +1,12 @@
 //! Batches of words against the same words one by one, which never are whole events of several
 //! words, and never show what follows a call.
 
+use crate::batch::Batch;
 use crate::keys::{EdgeTable, Keys};
 use crate::stack::{CalleeKind, Collects, Edge, Known};
-use crate::thread::{Batch, Counting, ThreadCalls};
+use crate::thread::{Counting, ThreadCalls};
 use event::{Record, RecordKind, StateLayout};
-use instrument::call::DirectTarget;
+use instrument::call::{is_word, DirectTarget};
 use instrument::CallRecords;
 use std::collections::BTreeMap;
 use symbol::Symbolizer;
@@ -115,7 +116,9 @@ pub(super) fn edges<const N: usize>(
         rest = behind;
         let mut keys = Keys { table: &mut table, symbols: &mut symbols, modules: &[] };
         if N == 1 {
-            thread.follow_records(records, &counting, &mut batch.plain, &mut keys);
+            thread.follow_records(records, &counting, &mut batch, &mut keys);
+            let plain = records.iter().filter(|record| !is_word(record));
+            assert!(batch.plain().0.iter().eq(plain));
         } else {
             thread.divide(records, &counting, &mut batch);
             thread.follow_steps(records, &batch, &mut keys);

@@ -211,7 +211,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cycles", &["lib", "rates", "flow graph stall", "core parts step text", "timing words"]),
-    ("call-graph", &["lib", "thread", "keys", "stack", "events"]),
+    ("call-graph", &["lib", "thread", "keys", "stack", "events batch"]),
     ("heap", &["tests", "images", "follow", "ask events heap", "sites thread", "snapshots", "allocator amount lib live word"]),
     (
         "coherence",
