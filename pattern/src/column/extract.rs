@@ -176,7 +176,8 @@ impl ColumnRegex {
     /// use lightfoot_pattern::column::{Column, ColumnRegex};
     /// let column = Column::new(b"user=ann uid=7no user", &[0, 14, 21])?;
     /// let mut found = Vec::new();
-    /// ColumnRegex::new(r"user=(\w+)")?.each_group(&column, 1, |row, span| found.push((row, span)))?;
+    /// let regex = ColumnRegex::new(r"user=(\w+)")?;
+    /// regex.each_group(&column, 1, |row, span| found.push((row, span)))?;
     /// assert_eq!(found, [(0, 5..8)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
