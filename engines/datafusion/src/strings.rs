@@ -6,8 +6,8 @@
 //! dictionaries and runs: the rule rewrites no expression over them.
 
 use arrow::array::{
-    make_view, Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, ByteView, GenericStringArray,
-    OffsetSizeTrait, StringViewArray,
+    make_view, Array, ArrayRef, AsArray, BooleanArray, ByteView, GenericStringArray, OffsetSizeTrait,
+    StringViewArray,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::DataType;
@@ -78,50 +78,38 @@ pub(crate) fn booleans(rows: &Bitmap, nulls: Option<&NullBuffer>) -> BooleanArra
 }
 
 fn bits(rows: &Bitmap) -> BooleanBuffer {
-    let words = rows.words().iter().map(|word| word.to_le()).collect();
-    BooleanBuffer::new(Buffer::from_vec::<u64>(words), 0, rows.len())
+    let bytes: Vec<u8> = rows.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+    BooleanBuffer::new(Buffer::from_vec(bytes), 0, rows.len())
 }
 
 /// A column of results as an array of the type of the array that was searched.
 ///
 /// # Errors
 /// Offsets of the type do not address so many bytes.
-///
-/// # Safety
-/// The column is what an expression [for strings](lightfoot_pattern::column::ColumnRegex::for_strings)
-/// made of rows and a replacement that are UTF-8.
-pub(crate) unsafe fn strings(column: StringColumn, data_type: &DataType) -> Result<ArrayRef> {
+pub(crate) fn strings(column: StringColumn, data_type: &DataType) -> Result<ArrayRef> {
     let nulls = Some(NullBuffer::new(bits(column.validity()))).filter(|nulls| nulls.null_count() > 0);
     match data_type {
         DataType::Utf8 => {
             let offsets = column.small_offsets().map_err(|error| exec_datafusion_err!("{error}"))?;
             let (values, _, _) = column.into_parts();
-            // SAFETY: the caller's.
-            Ok(unsafe { with_offsets(values, offsets, nulls) })
+            with_offsets(values, offsets, nulls)
         }
         DataType::LargeUtf8 => {
             let (values, offsets, _) = column.into_parts();
-            // SAFETY: the caller's.
-            Ok(unsafe { with_offsets(values, offsets, nulls) })
+            with_offsets(values, offsets, nulls)
         }
         DataType::Utf8View => views(column, nulls),
         other => exec_err!("lightfoot's functions return columns of strings, not of {other}"),
     }
 }
 
-/// # Safety
-/// Offsets ascend within the values, and what lies between two of them is UTF-8.
-unsafe fn with_offsets<O: OffsetSizeTrait>(
+fn with_offsets<O: OffsetSizeTrait>(
     values: Vec<u8>,
     offsets: Vec<O>,
     nulls: Option<NullBuffer>,
-) -> ArrayRef {
-    // SAFETY: the caller's. A check would read all bytes again, at a third of the search's speed
-    // where they are not ASCII.
-    unsafe {
-        let offsets = OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets));
-        Arc::new(GenericStringArray::new_unchecked(offsets, Buffer::from_vec(values), nulls))
-    }
+) -> Result<ArrayRef> {
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+    Ok(Arc::new(GenericStringArray::try_new(offsets, Buffer::from_vec(values), nulls)?))
 }
 
 fn views(column: StringColumn, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
@@ -136,64 +124,38 @@ fn views(column: StringColumn, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     Ok(Arc::new(StringViewArray::try_new(ScalarBuffer::from(views), buffers, nulls)?))
 }
 
-/// An array that shares an array's buffers: parts of some of its rows, and nulls.
-pub(crate) struct Parts<'a> {
-    array: &'a StringViewArray,
-    views: Vec<u128>,
-    /// Which rows are there.
-    valid: BooleanBufferBuilder,
-}
-
-impl Parts<'_> {
-    /// An array of nulls so far.
-    pub(crate) fn of(array: &StringViewArray) -> Parts<'_> {
-        let rows = array.len();
-        let mut valid = BooleanBufferBuilder::new(rows);
-        valid.append_n(rows, false);
-        Parts { array, views: vec![0; rows], valid }
-    }
-
-    /// Gives a row a part of its string.
-    ///
-    /// # Panics
-    /// The part is none of a string: it leaves it or divides a character.
-    pub(crate) fn set(&mut self, row: usize, part: Range<usize>) {
-        let whole = ByteView::from(self.array.views()[row]);
-        // What a short view has in place of an offset is not read: its parts are short.
-        let offset = whole.offset.wrapping_add(part.start as u32);
-        let part = &self.array.value(row)[part];
-        self.views[row] = make_view(part.as_bytes(), whole.buffer_index, offset);
-        self.valid.set_bit(row, true);
-    }
-
-    /// The array.
-    pub(crate) fn finish(mut self) -> ArrayRef {
-        let nulls = NullBuffer::new(self.valid.finish());
-        let buffers = self.array.data_buffers().to_vec();
-        // SAFETY: each view is empty, or `set` made it of a string and where that lies in these
-        // buffers; as many rows are null or not.
-        let array = unsafe { StringViewArray::new_unchecked(self.views.into(), buffers, Some(nulls)) };
-        Arc::new(array)
-    }
+/// Parts of an array's rows as an array that shares its buffers; null where there is none.
+pub(crate) fn view_parts(array: &StringViewArray, spans: &[Option<Range<usize>>]) -> Result<ArrayRef> {
+    let views: Vec<u128> = spans
+        .iter()
+        .enumerate()
+        .map(|(row, span)| {
+            let Some(span) = span else { return 0 };
+            let whole = ByteView::from(array.views()[row]);
+            let part = &array.value(row).as_bytes()[span.clone()];
+            // What a short view has in place of a buffer is not read: its parts are short.
+            make_view(part, whole.buffer_index, whole.offset.wrapping_add(span.start as u32))
+        })
+        .collect();
+    let nulls = NullBuffer::from_iter(spans.iter().map(Option::is_some));
+    let buffers = array.data_buffers().to_vec();
+    Ok(Arc::new(StringViewArray::try_new(ScalarBuffer::from(views), buffers, Some(nulls))?))
 }
 
 /// An array's rows, of which those that are not null in `replaced` are replaced by it.
 ///
 /// # Errors
-/// The replaced rows have more bytes than a view addresses, or are not UTF-8.
+/// The replaced rows have more bytes than a view addresses.
 pub(crate) fn view_merged(array: &StringViewArray, replaced: StringColumn) -> Result<ArrayRef> {
     replaced.small_offsets().map_err(|error| exec_datafusion_err!("{error}"))?;
     let (values, offsets, rows) = replaced.into_parts();
-    let text = std::str::from_utf8(&values).map_err(|error| exec_datafusion_err!("{error}"))?;
     let mut views = array.views().to_vec();
     let mut buffers = array.data_buffers().to_vec();
     for row in rows.ones() {
         let (start, end) = (offsets[row] as usize, offsets[row + 1] as usize);
-        views[row] = make_view(text[start..end].as_bytes(), buffers.len() as u32, start as u32);
+        views[row] = make_view(&values[start..end], buffers.len() as u32, start as u32);
     }
     buffers.push(Buffer::from_vec(values));
-    // SAFETY: views of the array point to its buffers, which are all there in their places, and the
-    // other ones were made of strings in the buffer behind; null rows are the array's.
-    let array = unsafe { StringViewArray::new_unchecked(views.into(), buffers, array.nulls().cloned()) };
-    Ok(Arc::new(array))
+    let nulls = array.nulls().cloned();
+    Ok(Arc::new(StringViewArray::try_new(ScalarBuffer::from(views), buffers, nulls)?))
 }

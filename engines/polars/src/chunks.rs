@@ -3,15 +3,14 @@
 //! Polars keeps strings as Arrow's views: 16 bytes a row, with the string or its place. A column
 //! borrows them, and results share their memory: what a group holds is a view of the searched
 //! string's bytes, and a row without a match keeps its view. Only rows with replaced matches have
-//! new bytes, which the chunk takes as they are. Polars would read all buffers to see whether they
-//! are UTF-8; of parts of strings and of strings that stay as they are that is known.
+//! new bytes, which the chunk takes as they are.
 
 use lightfoot_pattern::column::{Bitmap as Rows, Column, StringColumn};
 use polars_arrow::array::{Array, BooleanArray, Utf8ViewArray, View};
 use polars_arrow::bitmap::Bitmap;
 use polars_arrow::datatypes::ArrowDataType;
 use polars_buffer::Buffer;
-use polars_core::prelude::{polars_bail, polars_err, PolarsResult};
+use polars_core::prelude::{polars_err, PolarsResult};
 use std::ops::Range;
 
 /// What a view addresses of a buffer, in bytes.
@@ -68,13 +67,9 @@ impl Parts<'_> {
     }
 
     /// The chunk.
-    pub(crate) fn finish(self) -> Utf8ViewArray {
+    pub(crate) fn finish(self) -> PolarsResult<Utf8ViewArray> {
         let validity = Bitmap::from_u8_vec(self.valid, self.views.len());
-        let buffers = self.chunk.data_buffers().clone();
-        let (data_type, views) = (ArrowDataType::Utf8View, self.views.into());
-        // SAFETY: each view is empty, or `set` made it of a string and where that lies in these
-        // buffers; the validity has as many rows.
-        unsafe { Utf8ViewArray::new_unchecked_unknown_md(data_type, views, buffers, Some(validity), None) }
+        chunk_of(self.views, self.chunk.data_buffers().clone(), Some(validity))
     }
 }
 
@@ -89,10 +84,6 @@ fn merged_within(
     most_buffer_bytes: usize,
 ) -> PolarsResult<Utf8ViewArray> {
     let (values, offsets, rows) = replaced.into_parts();
-    let text = std::str::from_utf8(&values).map_err(|error| polars_err!(ComputeError: "{error}"))?;
-    if rows.ones().any(|row| !text.is_char_boundary(offsets[row] as usize)) {
-        polars_bail!(ComputeError: "a row begins within a character");
-    }
     let values = Buffer::from(values);
     let mut views = chunk.views().as_slice().to_vec();
     let mut buffers: Vec<Buffer<u8>> = chunk.data_buffers().iter().cloned().collect();
@@ -120,12 +111,17 @@ fn merged_within(
             }
         }
     }
-    let (views, buffers) = (views.into(), Buffer::from(buffers));
-    let (data_type, validity) = (ArrowDataType::Utf8View, chunk.validity().cloned());
-    // SAFETY: views of the chunk point to its buffers, which are all there in their places, and the
-    // other ones were made of strings in the buffers behind, each of which begins and ends between
-    // characters.
-    Ok(unsafe { Utf8ViewArray::new_unchecked_unknown_md(data_type, views, buffers, validity, None) })
+    chunk_of(views, Buffer::from(buffers), chunk.validity().cloned())
+}
+
+/// A chunk of views. Polars checks that they lie within buffers and are UTF-8: view by view, where
+/// making strings of binaries would have it read all buffers.
+fn chunk_of(
+    views: Vec<View>,
+    buffers: Buffer<Buffer<u8>>,
+    validity: Option<Bitmap>,
+) -> PolarsResult<Utf8ViewArray> {
+    Utf8ViewArray::try_new(ArrowDataType::Utf8View, views.into(), buffers, validity)
 }
 
 #[cfg(test)]
@@ -162,7 +158,7 @@ mod tests {
         with_column(&chunk, |column| regex.each_group(column, 1, |row, part| parts.set(row, part)))
             .unwrap()
             .unwrap();
-        let found = parts.finish();
+        let found = parts.finish().unwrap();
         assert_eq!(found.iter().collect::<Vec<_>>(), [Some("a number of many digits"), None]);
         assert!(found.data_buffers()[0].is_same_buffer(&chunk.data_buffers()[0]));
         let replaced =

@@ -111,7 +111,7 @@ impl Pattern {
             let set = |row, part| parts.set(row, part);
             let found = with_column(chunk, |column| rows.each_group(column, group, set))?;
             found.map_err(|error| polars_err!(ComputeError: "{error}"))?;
-            Ok(parts.finish())
+            parts.finish()
         });
         let chunks: Vec<_> = chunks.collect::<PolarsResult<_>>()?;
         Ok(StringChunked::from_chunk_iter(column.name().clone(), chunks))

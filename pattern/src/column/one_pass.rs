@@ -1,7 +1,7 @@
 //! What follows a known place of an expression, with its groups, in one pass.
 //!
-//! Strings and runs of characters are compared as such ([`super::steps`]). A one-pass automaton takes
-//! each byte once and notes groups on the way. A `.*$` at the end is a look for a line feed.
+//! Strings and runs of characters are compared as such ([`super::steps`]). A one-pass automaton
+//! takes each byte once and notes groups on the way. A `.*$` at the end is a look for a line feed.
 //! **Leaves out** parts of expressions of which a byte does not decide how to go on.
 
 use super::steps::{Ended, Steps};

@@ -1,14 +1,15 @@
 //! Parts of expressions that are strings and runs of characters, byte by byte without an automaton.
 //!
-//! **Problem.** In `([^/]+)/` or `([0-9]+) ms` each byte says at once where a run ends, but a general
-//! one-pass automaton prepares each search and looks up groups at each byte, which takes several
-//! times as long as a short row's bytes.
+//! **Problem.** In `([^/]+)/` or `([0-9]+) ms` each byte says at once where a run ends, but a
+//! general one-pass automaton prepares each search and looks up groups at each byte, which takes
+//! several times as long as a short row's bytes.
 //!
-//! **Idea.** A run takes as many characters as it can. Where none of them can begin what follows it,
+//! **Idea.** A run takes as many characters as it can. Where none of them can begin what follows,
 //! taking fewer leads to no match, so that there is nothing to come back to.
 //!
-//! **Leaves out** alternatives, repeated groups, assertions but for the end, repetitions that prefer
-//! fewer, and runs of Unicode that meet a character beyond ASCII: the automaton decides those.
+//! **Leaves out** alternatives, repeated groups, assertions but for the end, repetitions that
+//! prefer fewer, and runs of Unicode that meet a character beyond ASCII: the automaton decides
+//! those.
 
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_syntax::hir::{Class, Hir, HirKind, Look};

@@ -1,7 +1,7 @@
 //! `lightfoot_extract`: what a group holds.
 
 use crate::expression::Cache;
-use crate::strings::{is_string, strings as to_array, with_column, Parts, Rows};
+use crate::strings::{is_string, strings as to_array, view_parts, with_column, Rows};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
@@ -87,17 +87,11 @@ impl Extract {
         };
         let group = number(group, expression.groups())?;
         if let Some(views) = strings.as_string_view_opt() {
-            let mut parts = Parts::of(views);
-            let set = |row, part| parts.set(row, part);
-            let found =
-                with_column(strings, Rows::Valid, |column| expression.each_group(column, group, set))?;
-            found.map_err(|error| exec_datafusion_err!("{error}"))?;
-            return Ok(parts.finish());
+            let spans = with_column(strings, Rows::Valid, |column| expression.group_spans(column, group))?;
+            return view_parts(views, &spans.map_err(|error| exec_datafusion_err!("{error}"))?);
         }
         let extracted = with_column(strings, Rows::Valid, |column| expression.extract(column, group))?;
-        let extracted = extracted.map_err(|error| exec_datafusion_err!("{error}"))?;
-        // SAFETY: the expression is one for strings, and the array's rows are strings.
-        unsafe { to_array(extracted, strings.data_type()) }
+        to_array(extracted.map_err(|error| exec_datafusion_err!("{error}"))?, strings.data_type())
     }
 }
 

@@ -56,9 +56,7 @@ impl ScalarUDFImpl for Replace {
                 let replaced = with_column(strings, Rows::Valid, |column| {
                     expression.replace(column, by.as_bytes(), occurrences)
                 })?;
-                // SAFETY: the expression is one for strings, and rows and `by` are strings.
-                let replaced = unsafe { to_array(replaced, strings.data_type()) };
-                return Ok(ColumnarValue::Array(replaced?));
+                return Ok(ColumnarValue::Array(to_array(replaced, strings.data_type())?));
             }
         }
         call_own(&regexp_replace(), args)
