@@ -29,7 +29,25 @@ struct Built {
     large: Vec<i64>,
     views: Vec<[u8; 16]>,
     buffers: [Vec<u8>; 2],
+    /// Views of the values, and of a buffer with bytes between some rows.
+    together: Vec<[u8; 16]>,
+    apart: Vec<[u8; 16]>,
+    with_gaps: Vec<u8>,
     validity: Vec<u8>,
+}
+
+/// The view of a row that lies at a place of a buffer, if it is long.
+fn view(row: &[u8], buffer: usize, place: usize) -> [u8; 16] {
+    let mut view = [0; 16];
+    view[..4].copy_from_slice(&(row.len() as u32).to_le_bytes());
+    if row.len() <= 12 {
+        view[4..4 + row.len()].copy_from_slice(row);
+    } else {
+        view[4..8].copy_from_slice(&row[..4]);
+        view[8..12].copy_from_slice(&(buffer as u32).to_le_bytes());
+        view[12..].copy_from_slice(&(place as u32).to_le_bytes());
+    }
+    view
 }
 
 fn built(rows: &[Vec<u8>]) -> Built {
@@ -40,24 +58,29 @@ fn built(rows: &[Vec<u8>]) -> Built {
         large: vec![3],
         views: Vec::new(),
         buffers: [b"a".to_vec(), b"b".to_vec()],
+        together: Vec::new(),
+        apart: Vec::new(),
+        with_gaps: Vec::new(),
         validity: vec![0; rows.len() / 8 + 2],
     };
     for (number, row) in rows.iter().enumerate() {
+        built.together.push(view(row, 0, built.values.len()));
+        if number % 11 == 5 {
+            built.with_gaps.extend_from_slice(&row[..row.len().min(20)]);
+        }
+        built.apart.push(view(row, 0, built.with_gaps.len()));
+        // Strings in views are in no buffer, as a rule.
+        if row.len() > 12 {
+            built.with_gaps.extend_from_slice(row);
+        }
         built.values.extend_from_slice(row);
         built.offsets.push(built.values.len() as i32);
         built.large.push(built.values.len() as i64);
-        let mut view = [0; 16];
-        view[..4].copy_from_slice(&(row.len() as u32).to_le_bytes());
-        if row.len() <= 12 {
-            view[4..4 + row.len()].copy_from_slice(row);
-        } else {
-            let buffer = &mut built.buffers[number % 2];
-            view[4..8].copy_from_slice(&row[..4]);
-            view[8..12].copy_from_slice(&(number as u32 % 2).to_le_bytes());
-            view[12..].copy_from_slice(&(buffer.len() as u32).to_le_bytes());
+        let buffer = &mut built.buffers[number % 2];
+        built.views.push(view(row, number % 2, buffer.len()));
+        if row.len() > 12 {
             buffer.extend_from_slice(row);
         }
-        built.views.push(view);
         if number % 3 != 0 {
             built.validity[(number + 5) / 8] |= 1 << ((number + 5) % 8);
         }
@@ -70,7 +93,10 @@ fn built(rows: &[Vec<u8>]) -> Built {
 
 fn check_built(regex: &ColumnRegex, expected: &[bool], built: &Built, what: &str) {
     let buffers: Vec<&[u8]> = built.buffers.iter().map(|buffer| &buffer[..]).collect();
+    let (values, with_gaps) = ([&built.values[..]], [&built.with_gaps[..]]);
     let columns = [
+        ("views together", Column::from_views(&built.together, &values).unwrap()),
+        ("views with gaps", Column::from_views(&built.apart, &with_gaps).unwrap()),
         ("offsets", Column::new(&built.values, &built.offsets).unwrap()),
         ("large offsets", Column::with_large_offsets(&built.values, &built.large).unwrap()),
         ("views", Column::from_views(&built.views, &buffers).unwrap()),

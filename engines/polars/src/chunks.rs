@@ -6,7 +6,7 @@
 //! new bytes, which the chunk takes as they are.
 
 use lightfoot_pattern::column::{Bitmap as Rows, Column, StringColumn};
-use polars_arrow::array::{Array, BinaryViewArray, BooleanArray, Utf8ViewArray, View};
+use polars_arrow::array::{Array, BooleanArray, Utf8ViewArray, View};
 use polars_arrow::bitmap::Bitmap;
 use polars_arrow::datatypes::ArrowDataType;
 use polars_buffer::Buffer;
@@ -39,22 +39,38 @@ pub(crate) fn booleans(rows: &Rows, validity: Option<&Bitmap>) -> BooleanArray {
     BooleanArray::new(ArrowDataType::Boolean, bits, validity.cloned())
 }
 
-/// Parts of the rows of a chunk as a chunk that shares its buffers; null where there is none.
-pub(crate) fn parts(chunk: &Utf8ViewArray, spans: &[Option<Range<usize>>]) -> PolarsResult<Utf8ViewArray> {
-    let mut views = Vec::with_capacity(spans.len());
-    let mut valid = Vec::with_capacity(spans.len());
-    for (row, span) in spans.iter().enumerate() {
-        valid.push(span.is_some());
-        views.push(match span {
-            Some(span) => {
-                let whole = chunk.views()[row];
-                let offset = if whole.is_inline() { 0 } else { whole.offset + span.start as u32 };
-                View::new_from_bytes(&chunk.value(row).as_bytes()[span.clone()], whole.buffer_idx, offset)
-            }
-            None => View::default(),
-        });
+/// A chunk that shares a chunk's buffers: parts of some of its rows, and nulls.
+pub(crate) struct Parts<'c> {
+    chunk: &'c Utf8ViewArray,
+    views: Vec<View>,
+    /// Bit `i % 8` of byte `i / 8` says whether row `i` is there.
+    valid: Vec<u8>,
+}
+
+impl Parts<'_> {
+    /// A chunk of nulls so far.
+    pub(crate) fn of(chunk: &Utf8ViewArray) -> Parts<'_> {
+        let rows = chunk.len();
+        Parts { chunk, views: vec![View::default(); rows], valid: vec![0; rows.div_ceil(8)] }
     }
-    chunk_of(views, chunk.data_buffers().clone(), Some(Bitmap::from(valid)))
+
+    /// Gives a row a part of its string.
+    ///
+    /// # Panics
+    /// The part is none of a string: it leaves it or divides a character.
+    pub(crate) fn set(&mut self, row: usize, part: Range<usize>) {
+        let whole = self.chunk.views()[row];
+        let offset = if whole.is_inline() { 0 } else { whole.offset + part.start as u32 };
+        let part = &self.chunk.value(row)[part];
+        self.views[row] = View::new_from_bytes(part.as_bytes(), whole.buffer_idx, offset);
+        self.valid[row / 8] |= 1 << (row % 8);
+    }
+
+    /// The chunk.
+    pub(crate) fn finish(self) -> PolarsResult<Utf8ViewArray> {
+        let validity = Bitmap::from_u8_vec(self.valid, self.views.len());
+        chunk_of(self.views, self.chunk.data_buffers().clone(), Some(validity))
+    }
 }
 
 /// The rows of a chunk, of which those that are not null in `replaced` are replaced by it.
@@ -98,13 +114,14 @@ fn merged_within(
     chunk_of(views, Buffer::from(buffers), chunk.validity().cloned())
 }
 
-/// A chunk of views. Polars checks that they lie within buffers and are UTF-8.
+/// A chunk of views. Polars checks that they lie within buffers and are UTF-8: view by view, where
+/// making strings of binaries would have it read all buffers.
 fn chunk_of(
     views: Vec<View>,
     buffers: Buffer<Buffer<u8>>,
     validity: Option<Bitmap>,
 ) -> PolarsResult<Utf8ViewArray> {
-    BinaryViewArray::try_new(ArrowDataType::BinaryView, views.into(), buffers, validity)?.to_utf8view()
+    Utf8ViewArray::try_new(ArrowDataType::Utf8View, views.into(), buffers, validity)
 }
 
 #[cfg(test)]
@@ -137,8 +154,11 @@ mod tests {
         let chunk =
             Utf8ViewArray::from_slice_values(["id=a number of many digits;", "nothing that matches here"]);
         let regex = ColumnRegex::new("id=([^;]+)").unwrap();
-        let spans = with_column(&chunk, |column| regex.group_spans(column, 1)).unwrap().unwrap();
-        let found = parts(&chunk, &spans).unwrap();
+        let mut parts = Parts::of(&chunk);
+        with_column(&chunk, |column| regex.each_group(column, 1, |row, part| parts.set(row, part)))
+            .unwrap()
+            .unwrap();
+        let found = parts.finish().unwrap();
         assert_eq!(found.iter().collect::<Vec<_>>(), [Some("a number of many digits"), None]);
         assert!(found.data_buffers()[0].is_same_buffer(&chunk.data_buffers()[0]));
         let replaced =

@@ -34,7 +34,7 @@ pub use lightfoot_pattern::column::Occurrences;
 pub use polars_core::chunked_array::ops::search_sorted::SearchSortedSide;
 pub use sorted::SortedIndex;
 
-use chunks::{booleans, merged, parts, with_column};
+use chunks::{booleans, merged, with_column, Parts};
 use lightfoot_pattern::column::ColumnRegex;
 use polars_arrow::array::{Array, PrimitiveArray};
 use polars_core::prelude::{
@@ -107,8 +107,11 @@ impl Pattern {
             polars_bail!(ComputeError: "there is no group {group}; the pattern has groups 0 to {}", rows.groups() - 1);
         }
         let chunks = column.downcast_iter().map(|chunk| {
-            let spans = with_column(chunk, |column| rows.group_spans(column, group))?;
-            parts(chunk, &spans.map_err(|error| polars_err!(ComputeError: "{error}"))?)
+            let mut parts = Parts::of(chunk);
+            let set = |row, part| parts.set(row, part);
+            let found = with_column(chunk, |column| rows.each_group(column, group, set))?;
+            found.map_err(|error| polars_err!(ComputeError: "{error}"))?;
+            parts.finish()
         });
         let chunks: Vec<_> = chunks.collect::<PolarsResult<_>>()?;
         Ok(StringChunked::from_chunk_iter(column.name().clone(), chunks))

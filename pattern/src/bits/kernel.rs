@@ -31,6 +31,13 @@ impl BitWriter {
         self.count = filled % 64;
     }
 
+    /// Appends the first `count` bits of some words; bits behind them are 0.
+    pub(crate) fn push_rows(&mut self, words: &[u64], count: usize) {
+        for (number, &word) in words.iter().enumerate() {
+            self.push(word, (count - 64 * number).min(64) as u32);
+        }
+    }
+
     /// The words, the last one filled up with zeros.
     pub(crate) fn finish(mut self) -> Vec<u64> {
         if self.count > 0 {

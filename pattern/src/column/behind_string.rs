@@ -10,13 +10,15 @@
 //! the string cost nothing. Where the string stands at many places that lead to no match, a scan
 //! says first which rows match.
 //!
-//! **Leaves out** expressions without groups, that begin with alternatives, or that are not
-//! one-pass behind the string, and rows in which the string stands at [`MOST_PLACES`] other places
+//! Matches of a row are counted in the same way, each behind the one before.
+//!
+//! **Leaves out** expressions that begin with alternatives, or that are not one-pass behind the
+//! string, and rows in which the string stands at [`MOST_PLACES`] other places
 //! before the match: each of them may cost a walk to the end of the row.
 
 use super::one_pass::{Outcome, Rest, Room};
 use super::rows::{parts, Column, Layout, Offset, INLINE_BYTES};
-use super::string::{row_of, Stretch, STRETCH_BYTES};
+use super::string::{row_of, Stretch};
 use crate::literal::finder::Finder;
 use regex_syntax::hir::{Hir, HirKind};
 use std::ops::Range;
@@ -36,13 +38,17 @@ pub(super) struct StringGroups {
     rest: Rest,
 }
 
-/// A group of each row, found in order.
-pub(super) struct Found<'f> {
-    pub(super) group: usize,
-    /// The group in a row that may match, by the general engine.
-    pub(super) general: &'f mut dyn FnMut(&[u8]) -> Option<Range<usize>>,
-    /// Takes the number of a row and its group.
-    pub(super) take: &'f mut dyn FnMut(usize, Option<Range<usize>>),
+/// What is asked of rows that hold the string, in order.
+pub(super) trait Visitor {
+    /// Takes a row's number, its bytes and the first place of the string in it; whether the row
+    /// matches.
+    fn visit(&mut self, row: usize, bytes: &[u8], place: usize) -> bool;
+}
+
+impl<F: FnMut(usize, &[u8], usize) -> bool> Visitor for F {
+    fn visit(&mut self, row: usize, bytes: &[u8], place: usize) -> bool {
+        self(row, bytes, place)
+    }
 }
 
 /// Rows whose strings lie in one text in their order.
@@ -59,12 +65,12 @@ struct Rows<'t, S, E> {
 impl StringGroups {
     /// The groups of an expression, where they are found in this way.
     pub(super) fn new(hir: &Hir) -> Option<StringGroups> {
-        let HirKind::Concat(parts) = hir.kind() else { return None };
+        let parts = match hir.kind() {
+            HirKind::Concat(parts) => &parts[..],
+            _ => std::slice::from_ref(hir),
+        };
         let (first, parts) = parts.split_first()?;
         let HirKind::Literal(string) = first.kind() else { return None };
-        if hir.properties().explicit_captures_len() == 0 {
-            return None;
-        }
         Some(StringGroups { string: Finder::new(&string.0), rest: Rest::new(parts)? })
     }
 
@@ -94,49 +100,74 @@ impl StringGroups {
         None
     }
 
-    /// Finds a group of rows, the first ones of a column, up to where the string leads to no match
-    /// too often or rows lie apart; the number of these rows. Null rows are searched as they are in
-    /// memory.
-    pub(super) fn search(&self, column: &Column<'_>, found: &mut Found<'_>) -> usize {
+    /// The number of matches in a row that holds the string first at `from`; `None` where the
+    /// general engine has to count.
+    pub(super) fn count_in(&self, row: &[u8], from: usize, room: &mut Room) -> Option<u32> {
+        let (mut count, mut others, mut next) = (0, 0, Some(from));
+        while let Some(start) = next {
+            let from = match self.rest.search(row, start + self.string.string().len(), room) {
+                Outcome::Match(end) => {
+                    count += 1;
+                    end
+                }
+                Outcome::NoMatch if others < MOST_PLACES => {
+                    others += 1;
+                    start + 1
+                }
+                _ => return None,
+            };
+            next = self.string.find(row, from);
+        }
+        Some(count)
+    }
+
+    /// Visits rows that hold the string, the first ones of a column, up to where it leads to no
+    /// match too often or rows lie apart; the number of rows that are done. Null rows are searched
+    /// as they are in memory.
+    pub(super) fn search(&self, column: &Column<'_>, visitor: &mut impl Visitor) -> usize {
         match column.layout {
-            Layout::Offsets(values, offsets) => self.search_values(values, offsets, found),
-            Layout::LargeOffsets(values, offsets) => self.search_values(values, offsets, found),
-            Layout::Views(views, buffers) => self.search_views(views, buffers, found),
+            Layout::Offsets(values, offsets) => self.search_values(values, offsets, visitor),
+            Layout::LargeOffsets(values, offsets) => self.search_values(values, offsets, visitor),
+            Layout::Views(views, buffers) => self.search_views(views, buffers, visitor),
         }
     }
 
-    fn search_values<O: Offset>(&self, values: &[u8], offsets: &[O], found: &mut Found<'_>) -> usize {
+    fn search_values<O: Offset>(&self, values: &[u8], offsets: &[O], visitor: &mut impl Visitor) -> usize {
         let offset = |row: usize| offsets[row].into() as usize;
         let count = offsets.len() - 1;
         let (start, end) = (offset, |row| offset(row + 1));
         let rows = Rows { text: &values[..offset(count)], first: 0, count, start, end };
-        self.search_rows(&rows, &mut |row: usize, found: &mut Found<'_>| (found.take)(row, None), found)
+        self.search_rows(&rows, &mut |_: Range<usize>, _: &mut _| {}, visitor)
     }
 
-    fn search_views(&self, views: &[[u8; 16]], buffers: &[&[u8]], found: &mut Found<'_>) -> usize {
+    fn search_views<V: Visitor>(&self, views: &[[u8; 16]], buffers: &[&[u8]], visitor: &mut V) -> usize {
         let mut stretch = Stretch::default();
         let mut first = 0;
-        // Rows in which the string does not stand in the text may have it in their view.
-        let mut others = |row: usize, found: &mut Found<'_>| {
-            let bytes = parts(&views[row]).0;
-            let own = (bytes <= INLINE_BYTES).then(|| &views[row][4..4 + bytes]);
-            let own = own.filter(|own| self.string.find(own, 0).is_some());
-            let span = own.and_then(|own| (found.general)(own));
-            (found.take)(row, span);
-        };
         while first < views.len() {
             stretch.fill(&views[first..]);
             let count = stretch.starts.len();
-            if stretch.strings() < STRETCH_BYTES && first + count < views.len() {
+            if stretch.is_short() && first + count < views.len() {
                 return first;
             }
+            // Rows in which the string does not stand in the text may have it in their view.
+            let may_be_inline = stretch.has_inline && self.string.string().len() <= INLINE_BYTES;
+            let mut others = |rows: Range<usize>, visitor: &mut V| {
+                for row in rows.filter(|_| may_be_inline) {
+                    let bytes = parts(&views[row]).0;
+                    let own = (bytes <= INLINE_BYTES).then(|| &views[row][4..4 + bytes]);
+                    let place = own.and_then(|own| Some((own, self.string.find(own, 0)?)));
+                    if let Some((own, place)) = place {
+                        visitor.visit(row, own, place);
+                    }
+                }
+            };
             let text = buffers.get(stretch.buffer).map_or(&[][..], |buffer| &buffer[..stretch.end]);
             let end = |row: usize| match parts(&views[first + row]).0 {
                 ..=INLINE_BYTES => 0,
                 bytes => stretch.starts[row] + bytes,
             };
             let rows = Rows { text, first, count, start: |row: usize| stretch.starts[row], end };
-            let done = self.search_rows(&rows, &mut others, found);
+            let done = self.search_rows(&rows, &mut others, visitor);
             if done < first + count {
                 return done;
             }
@@ -145,15 +176,14 @@ impl StringGroups {
         views.len()
     }
 
-    /// Finds a group of rows of a text, and calls `others` for rows without the string; the number
-    /// of the column's first rows that are done.
-    fn search_rows(
+    /// Visits rows of a text that hold the string, and calls `others` for rows between them; the
+    /// number of the column's first rows that are done.
+    fn search_rows<V: Visitor>(
         &self,
         rows: &Rows<'_, impl Fn(usize) -> usize, impl Fn(usize) -> usize>,
-        others: &mut dyn FnMut(usize, &mut Found<'_>),
-        found: &mut Found<'_>,
+        others: &mut impl FnMut(Range<usize>, &mut V),
+        visitor: &mut V,
     ) -> usize {
-        let mut room = self.room();
         let begin = (rows.start)(0).min(rows.text.len());
         // Rows before `next` are done.
         let (mut at, mut next, mut row, mut failed) = (begin, 0, 0, 0);
@@ -165,18 +195,15 @@ impl StringGroups {
                 at = place + 1;
                 continue;
             }
-            let bytes = &rows.text[start..end];
-            let known = self.group_of(bytes, place - start, found.group, &mut room);
-            let span = known.unwrap_or_else(|| (found.general)(bytes));
-            (next..row).for_each(|row| others(rows.first + row, found));
-            failed += usize::from(span.is_none());
-            (found.take)(rows.first + row, span);
+            others(rows.first + next..rows.first + row, visitor);
+            let matches = visitor.visit(rows.first + row, &rows.text[start..end], place - start);
+            failed += usize::from(!matches);
             (next, at) = (row + 1, end);
             if failed > SLACK_PLACES + (at - begin) / SPARSE_BYTES {
                 return rows.first + next;
             }
         }
-        (next..rows.count).for_each(|row| others(rows.first + row, found));
+        others(rows.first + next..rows.first + rows.count, visitor);
         rows.first + rows.count
     }
 }
@@ -205,8 +232,8 @@ mod tests {
 
     #[test]
     fn other_expressions_are_left_to_the_general_engine() {
-        // No group, no string in front, alternatives, an end of the group that no byte decides.
-        for pattern in ["took [0-9]+ ms", "([0-9]+) ms", "(?i)took ([0-9]+)", "(?:a|bc)(x)", "a(.*)b(.*)$"] {
+        // No string in front, alternatives, an end of the group that no byte decides.
+        for pattern in ["([0-9]+) ms", "(?i)took ([0-9]+)", "(?:a|bc)(x)", "a(.*)b(.*)$"] {
             assert!(groups(pattern).is_none(), "{pattern}");
         }
     }
@@ -235,12 +262,12 @@ mod tests {
             (0..=1000).map(|row| rows[..row].iter().map(Vec::len).sum::<usize>() as i32).collect();
         let values = rows.concat();
         let mut taken = 0;
-        let mut take = |row: usize, span: Option<Range<usize>>| {
-            assert_eq!((row, span), (taken, None));
+        let mut take = |row: usize, bytes: &[u8], place: usize| {
+            assert_eq!((row, bytes, place), (taken, &rows[row][..], 0));
             taken += 1;
+            false
         };
-        let mut found = Found { group: 1, general: &mut |_| None, take: &mut take };
-        let done = groups.search(&Column::new(&values, &offsets).unwrap(), &mut found);
+        let done = groups.search(&Column::new(&values, &offsets).unwrap(), &mut take);
         assert!(done < 200 && done == taken, "{done} {taken}");
     }
 
@@ -306,6 +333,9 @@ mod tests {
             let buffers = [&values[..]];
             let in_views = Column::from_views(&views, &buffers).unwrap();
             let expression = ColumnRegex::new(&pattern).unwrap();
+            let counts: Vec<u32> = rows.iter().map(|row| regex.find_iter(row).count() as u32).collect();
+            prop_assert_eq!(&expression.match_counts(&column), &counts, "{} {:?}", pattern, rows);
+            prop_assert_eq!(&expression.match_counts(&in_views), &counts, "{} {:?}", pattern, rows);
             for group in 0..regex.captures_len() {
                 for column in [&column, &in_views] {
                     let found = expression.group_spans(column, group).unwrap();

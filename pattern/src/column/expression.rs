@@ -8,6 +8,7 @@ use super::anchored::AnchoredGroups;
 use super::behind_string::StringGroups;
 use super::gather::{Gatherer, BLOCK_BYTES};
 use super::in_place;
+use super::in_views::Strings;
 use super::program::{counts_characters, Marks, RowEnd, RowProgram};
 use super::rows::{Column, Layout};
 use super::string::RowString;
@@ -67,6 +68,9 @@ const CANDIDATES_PART: usize = 16;
 /// This many columns after one with many candidates get the program for any row at once.
 const DENSE_COLUMNS: u32 = 31;
 
+/// Rows of views that are copied before strings are looked at for lying together again.
+const COPIED_ROWS: usize = 4 << 10;
+
 /// Bytes at the beginning and in the middle of a column that are looked at for other characters
 /// than ASCII.
 const SAMPLE_BYTES: usize = 8 << 10;
@@ -104,6 +108,8 @@ impl ColumnRegex {
 
     /// An expression that gives each row of UTF-8 the answer of the `regex` crate's API of strings,
     /// within that crate's limit of size; `None` for a pattern that it or this crate refuses.
+    /// Matches and groups begin and end between characters of such a row, so that what is
+    /// extracted, and what is replaced by UTF-8, is UTF-8.
     ///
     /// ```
     /// use lightfoot_pattern::column::{Column, ColumnRegex};
@@ -131,7 +137,7 @@ impl ColumnRegex {
     /// The rows that match. Cost: one pass over the bytes of the rows, whatever they hold, where
     /// the expression has a program.
     pub fn scan(&self, column: &Column<'_>) -> Bitmap {
-        if column.total_bytes() < STREAM_BYTES {
+        if !column.has_bytes(STREAM_BYTES) {
             return self.scan_row_by_row(column);
         }
         let mut rows = Bitmap::zeros(column.len());
@@ -165,6 +171,39 @@ impl ColumnRegex {
 
     /// The rows that match, null rows as they are in memory: by a program, where there is one.
     fn scan_streams(&self, column: &Column<'_>) -> Bitmap {
+        match column.layout {
+            Layout::Views(views, buffers) => self.scan_views(views, buffers),
+            Layout::Offsets(..) | Layout::LargeOffsets(..) => self.scan_programs(column),
+        }
+    }
+
+    /// The rows of views that match: where their strings lie, as long as they lie together.
+    fn scan_views(&self, views: &[[u8; 16]], buffers: &[&[u8]]) -> Bitmap {
+        let copied = |views: &[[u8; 16]]| self.scan_programs(&Column::of_views(views, buffers));
+        let mut strings = Strings::default();
+        let mut marked = BitWriter::with_room_for(views.len());
+        let mut left = views;
+        while !left.is_empty() {
+            let mut rows = strings.fill(left);
+            if strings.are_worth_it() {
+                let long = self.scan_programs(&Column::of_offsets(buffers[strings.buffer], &strings.offsets));
+                let inline = match strings.inline.is_empty() {
+                    true => Bitmap::zeros(0),
+                    false => copied(&strings.inline),
+                };
+                strings.join(&long, &inline, &mut marked);
+            } else {
+                rows = left.len().min(COPIED_ROWS);
+                let found = copied(&left[..rows]);
+                marked.push_rows(found.words(), rows);
+            }
+            left = &left[rows..];
+        }
+        Bitmap::from_words(marked.finish(), views.len())
+    }
+
+    /// The rows that match, each layout by its programs.
+    fn scan_programs(&self, column: &Column<'_>) -> Bitmap {
         let (programs, end) = match column.layout {
             Layout::Offsets(..) | Layout::LargeOffsets(..) => (&self.in_place, RowEnd::Marked),
             Layout::Views(..) => (&self.copied, RowEnd::Separator),
@@ -473,6 +512,7 @@ mod tests {
                     None => assert_eq!(programs.dense_columns.load(Relaxed), DENSE_COLUMNS),
                 }
                 check(&ours.scan_streams(column), "streams");
+                check(&ours.scan_programs(column), "copies");
                 check(&ours.scan(column), "scan");
             }
         }

@@ -8,7 +8,6 @@
 //! need no scan ([`super::anchored`]).
 
 use super::anchored::AnchoredGroups;
-use super::behind_string::Found;
 use super::error::ColumnError;
 use super::expression::ColumnRegex;
 use super::one_pass::Outcome;
@@ -66,10 +65,34 @@ impl ColumnRegex {
     /// ```
     pub fn match_counts(&self, column: &Column<'_>) -> Vec<u32> {
         let mut counts = vec![0; column.len()];
-        for row in self.scan(column).ones() {
-            counts[row] = self.regex.find_iter(column.bytes(row)).count() as u32;
+        let mut done = 0;
+        if let Some(behind) = self.string_groups() {
+            let mut room = behind.room();
+            done = behind.search(column, &mut |row, bytes: &[u8], place| {
+                let known = behind.count_in(bytes, place, &mut room);
+                counts[row] = known.unwrap_or_else(|| self.regex.count_matches(bytes) as u32);
+                counts[row] > 0
+            });
+            if let Some(valid) = &column.valid {
+                (0..done).filter(|&row| !valid.get(row)).for_each(|row| counts[row] = 0);
+            }
         }
+        self.each_matching_behind(column, done, |row, bytes| {
+            counts[row] = self.regex.count_matches(bytes) as u32;
+        });
         counts
+    }
+
+    /// Calls `found` for each row from `first` on that matches and is not null.
+    fn each_matching_behind(&self, column: &Column<'_>, first: usize, mut found: impl FnMut(usize, &[u8])) {
+        if first == column.len() {
+            return;
+        }
+        for row in self.scan(&column.rows_behind(first)).ones().map(|row| first + row) {
+            if let Some(bytes) = column.row(row) {
+                found(row, bytes);
+            }
+        }
     }
 
     /// The first match of each row, in bytes from the row's start; `None` where there is none.
@@ -115,10 +138,11 @@ impl ColumnRegex {
     pub fn extract(&self, column: &Column<'_>, group: usize) -> Result<StringColumn, ColumnError> {
         let mut out = StringColumn::with_rows(column.len(), 0);
         self.each_group(column, group, |row, span| {
-            let found = span.map(|span| &column.bytes(row)[span]);
-            out.values_mut().extend_from_slice(found.unwrap_or(&[]));
-            out.end_row(found.is_some());
+            out.end_null_rows(row);
+            out.values_mut().extend_from_slice(&column.bytes(row)[span]);
+            out.end_row(true);
         })?;
+        out.end_null_rows(column.len());
         Ok(out)
     }
 
@@ -140,23 +164,42 @@ impl ColumnRegex {
         column: &Column<'_>,
         group: usize,
     ) -> Result<Vec<Option<Range<usize>>>, ColumnError> {
-        let mut spans = Vec::with_capacity(column.len());
-        self.each_group(column, group, |_, span| spans.push(span))?;
+        let mut spans = vec![None; column.len()];
+        self.each_group(column, group, |row, span| spans[row] = Some(span))?;
         Ok(spans)
     }
 
-    /// Calls `found` for each row in order with the span of a group in its first match.
-    fn each_group(
+    /// Calls `found` with each row that has a span in [`ColumnRegex::group_spans`] and with that
+    /// span, in the order of rows: for rows of which few match.
+    ///
+    /// ```
+    /// use lightfoot_pattern::column::{Column, ColumnRegex};
+    /// let column = Column::new(b"user=ann uid=7no user", &[0, 14, 21])?;
+    /// let mut found = Vec::new();
+    /// let regex = ColumnRegex::new(r"user=(\w+)")?;
+    /// regex.each_group(&column, 1, |row, span| found.push((row, span)))?;
+    /// assert_eq!(found, [(0, 5..8)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The expression has no such group.
+    pub fn each_group(
         &self,
         column: &Column<'_>,
         group: usize,
-        mut found: impl FnMut(usize, Option<Range<usize>>),
+        mut found: impl FnMut(usize, Range<usize>),
     ) -> Result<(), ColumnError> {
         let groups = self.groups();
         if group >= groups {
             return Err(ColumnError::NoSuchGroup { group, groups });
         }
         let mut captures = self.regex.spans().create_captures();
+        let mut found = |row: usize, span: Option<Range<usize>>| {
+            if let Some(span) = span {
+                found(row, span);
+            }
+        };
         if let Some(groups) = self.anchored_groups() {
             let mut room = groups.room();
             for row in 0..column.len() {
@@ -170,22 +213,21 @@ impl ColumnRegex {
             }
             return Ok(());
         }
-        let is_valid = |row: usize| column.valid.as_ref().is_none_or(|valid| valid.get(row));
         let mut done = 0;
         if let Some(groups) = self.string_groups() {
-            let mut general = |bytes: &[u8]| self.group(bytes, group, &mut captures);
-            let mut take = |row, span: Option<Range<usize>>| found(row, span.filter(|_| is_valid(row)));
-            let mut found = Found { group, general: &mut general, take: &mut take };
-            done = groups.search(column, &mut found);
+            let mut room = groups.room();
+            done = groups.search(column, &mut |row, bytes: &[u8], place| {
+                let known = groups.group_of(bytes, place, group, &mut room);
+                let span = known.unwrap_or_else(|| self.group(bytes, group, &mut captures));
+                let matches = span.is_some();
+                let is_valid = column.valid.as_ref().is_none_or(|valid| valid.get(row));
+                found(row, span.filter(|_| is_valid));
+                matches
+            });
         }
-        if done == column.len() {
-            return Ok(());
-        }
-        let matching = self.scan(&column.rows_behind(done));
-        for row in done..column.len() {
-            let bytes = (matching.get(row - done) && is_valid(row)).then(|| column.bytes(row));
-            found(row, bytes.and_then(|bytes| self.group(bytes, group, &mut captures)));
-        }
+        self.each_matching_behind(column, done, |row, bytes| {
+            found(row, self.group(bytes, group, &mut captures));
+        });
         Ok(())
     }
 

@@ -22,7 +22,8 @@
 //! | rows | how they are searched |
 //! |---|---|
 //! | values and offsets | where they lie: a program reads where rows end from a stream beside the text |
-//! | views | copied to blocks in the first-level cache, a separator behind each |
+//! | views whose strings lie one behind the other | where those lie, as far as they do |
+//! | other views, and strings within views | copied to blocks in the first-level cache, a separator behind each |
 //! | of an expression that needs a rare string | by that string, where values lie one behind the other, as views mostly do too |
 //! | of an expression without a program, or few | one by one, by the automaton |
 //! | for groups of an expression that begins with `^` | one by one, where one pass decides |
@@ -38,6 +39,7 @@ mod expression;
 mod extract;
 mod gather;
 mod in_place;
+mod in_views;
 mod on_card;
 mod one_pass;
 mod output;
@@ -45,6 +47,7 @@ mod program;
 mod replacement;
 mod rows;
 mod set;
+mod steps;
 mod string;
 
 pub use crate::bits::Bitmap;

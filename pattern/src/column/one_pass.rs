@@ -1,9 +1,10 @@
 //! What follows a known place of an expression, with its groups, in one pass.
 //!
-//! A one-pass automaton takes each byte once and notes groups on the way. A `.*$` at the end is a
-//! look for a line feed. **Leaves out** parts of expressions of which a byte does not decide how to
-//! go on.
+//! Strings and runs of characters are compared as such ([`super::steps`]). A one-pass automaton
+//! takes each byte once and notes groups on the way. A `.*$` at the end is a look for a line feed.
+//! **Leaves out** parts of expressions of which a byte does not decide how to go on.
 
+use super::steps::{Ended, Steps};
 use memchr::memchr;
 use regex_automata::dfa::onepass::{Cache, Config, DFA};
 use regex_automata::nfa::thompson::{self, NFA};
@@ -19,6 +20,8 @@ const AUTOMATON_BYTES: usize = 256 << 10;
 /// The last parts of an expression.
 #[derive(Debug)]
 pub(super) struct Rest {
+    /// What needs no automaton, in most rows.
+    steps: Option<Steps>,
     automaton: DFA,
     tail: Tail,
 }
@@ -62,7 +65,7 @@ impl Rest {
             .configure(thompson::Config::new().utf8(false).look_matcher(LookMatcher::new()))
             .build_from_hir(&Hir::concat(parts.to_vec()))
             .ok()?;
-        Some(Rest { automaton: automaton(nfa)?, tail })
+        Some(Rest { steps: Steps::new(parts), automaton: automaton(nfa)?, tail })
     }
 
     /// Room for searches.
@@ -73,13 +76,20 @@ impl Rest {
 
     /// Searches a row from a place on; its groups lie in the room afterwards.
     pub(super) fn search(&self, row: &[u8], from: usize, room: &mut Room) -> Outcome {
-        let input = Input::new(row).range(from..).anchored(Anchored::Yes);
-        match self.automaton.try_search_slots(&mut room.cache, &input, &mut room.slots) {
-            Ok(None) => return Outcome::NoMatch,
-            Err(_) => return Outcome::Undecided,
-            Ok(Some(_)) => {}
-        }
-        let end = room.slots[1].map_or(from, |end| end.get());
+        let steps =
+            self.steps.as_ref().map_or(Ended::Unknown, |steps| steps.search(row, from, &mut room.slots));
+        let end = match steps {
+            Ended::NoMatch => return Outcome::NoMatch,
+            Ended::Match(end) => end,
+            Ended::Unknown => {
+                let input = Input::new(row).range(from..).anchored(Anchored::Yes);
+                match self.automaton.try_search_slots(&mut room.cache, &input, &mut room.slots) {
+                    Ok(None) => return Outcome::NoMatch,
+                    Err(_) => return Outcome::Undecided,
+                    Ok(Some(_)) => room.slots[1].map_or(from, |end| end.get()),
+                }
+            }
+        };
         match self.tail {
             Tail::Free => Outcome::Match(end),
             // A dot matches no line feed, and only whole characters: what is not UTF-8 is rare.

@@ -28,6 +28,12 @@ impl StringColumn {
         self.valid.set(row, is_valid);
     }
 
+    /// Ends rows up to `row` that are null.
+    pub(super) fn end_null_rows(&mut self, row: usize) {
+        // The bits of null rows are not set yet.
+        self.offsets.resize(row + 1, self.values.len() as i64);
+    }
+
     /// The values, to be appended to.
     pub(super) fn values_mut(&mut self) -> &mut Vec<u8> {
         &mut self.values

@@ -91,7 +91,18 @@ impl<'a> Column<'a> {
                 return Err(ColumnError::BeyondBuffer { row, end, buffer, bytes: found.len() });
             }
         }
-        Ok(Column { layout: Layout::Views(views, buffers), valid: None, rows: views.len() })
+        Ok(Column::of_views(views, buffers))
+    }
+
+    /// A column of views that were checked.
+    pub(super) fn of_views(views: &'a [[u8; 16]], buffers: &'a [&'a [u8]]) -> Column<'a> {
+        Column { layout: Layout::Views(views, buffers), valid: None, rows: views.len() }
+    }
+
+    /// A column of offsets that ascend within the values.
+    pub(super) fn of_offsets(values: &'a [u8], offsets: &'a [i32]) -> Column<'a> {
+        debug_assert!(check(values, offsets).is_ok());
+        Column { layout: Layout::Offsets(values, offsets), valid: None, rows: offsets.len() - 1 }
     }
 
     /// The column with a validity bitmap in Arrow's layout: bit `first_bit + i` belongs to row `i`
@@ -170,6 +181,21 @@ impl<'a> Column<'a> {
             Layout::Views(views, buffers) => {
                 let (slice, start, end) = place(&views[row], buffers);
                 &slice[start..end]
+            }
+        }
+    }
+
+    /// Whether all rows together have as many bytes. Cost: of views, a look at the first ones.
+    pub(super) fn has_bytes(&self, bytes: usize) -> bool {
+        match self.layout {
+            Layout::Offsets(..) | Layout::LargeOffsets(..) => self.total_bytes() >= bytes,
+            Layout::Views(views, _) => {
+                let mut left = bytes;
+                bytes == 0
+                    || views.iter().any(|view| {
+                        left = left.saturating_sub(parts(view).0);
+                        left == 0
+                    })
             }
         }
     }

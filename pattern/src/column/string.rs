@@ -20,7 +20,9 @@ const SPARSE_BYTES: usize = 4 << 10;
 /// So many hits more than the bytes so far allow are let pass.
 const SLACK_HITS: usize = 16;
 /// Shorter stretches of views are not worth a search of their own.
-pub(super) const STRETCH_BYTES: usize = 4 << 10;
+const STRETCH_BYTES: usize = 4 << 10;
+/// Rows of one stretch at most: where they begin stays in the second-level cache.
+const STRETCH_ROWS: usize = 16 << 10;
 
 /// A string that every match holds.
 #[derive(Debug)]
@@ -89,7 +91,7 @@ impl RowString {
         while first < views.len() {
             stretch.fill(&views[first..]);
             let rows = stretch.starts.len();
-            if stretch.strings() < STRETCH_BYTES && first + rows < views.len() {
+            if stretch.is_short() && first + rows < views.len() {
                 return first;
             }
             let text = buffers.get(stretch.buffer).map_or(&[][..], |buffer| &buffer[..stretch.end]);
@@ -109,11 +111,15 @@ impl RowString {
                 at = end;
                 hits += 1;
                 if hits > (searched + at - stretch.starts[0]) / SPARSE_BYTES + SLACK_HITS {
-                    self.run_inline(&views[first..=first + row], first, confirm, out);
+                    if stretch.has_inline {
+                        self.run_inline(&views[first..=first + row], first, confirm, out);
+                    }
                     return first + row + 1;
                 }
             }
-            self.run_inline(&views[first..first + rows], first, confirm, out);
+            if stretch.has_inline {
+                self.run_inline(&views[first..first + rows], first, confirm, out);
+            }
             searched += stretch.strings();
             first += rows;
         }
@@ -154,6 +160,8 @@ pub(super) struct Stretch {
     pub(super) starts: Vec<usize>,
     /// Where the last string ends.
     pub(super) end: usize,
+    /// Whether a view holds its string.
+    pub(super) has_inline: bool,
 }
 
 impl Stretch {
@@ -161,8 +169,8 @@ impl Stretch {
     pub(super) fn fill(&mut self, views: &[[u8; 16]]) {
         self.starts.clear();
         let (mut buffer, mut gaps) = (None, 0);
-        self.end = 0;
-        for view in views {
+        (self.end, self.has_inline) = (0, false);
+        for view in &views[..views.len().min(STRETCH_ROWS)] {
             let (bytes, number, offset) = parts(view);
             if bytes > INLINE_BYTES {
                 let gap = offset.wrapping_sub(self.end);
@@ -181,9 +189,15 @@ impl Stretch {
                 self.end = offset + bytes;
             } else {
                 self.starts.push(self.end);
+                self.has_inline = true;
             }
         }
         self.buffer = buffer.map_or(usize::MAX, |buffer| buffer as usize);
+    }
+
+    /// Whether so little lies together that it is not worth a search of its own.
+    pub(super) fn is_short(&self) -> bool {
+        self.strings() < STRETCH_BYTES && self.starts.len() < STRETCH_ROWS
     }
 
     /// The bytes from the first string to the end of the last one.

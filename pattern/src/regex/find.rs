@@ -73,6 +73,20 @@ impl Regex {
     pub fn find_iter<'r, 't>(&'r self, text: &'t [u8]) -> Matches<'r, 't> {
         Matches::new(self, text)
     }
+
+    /// The number of matches of a text that is one unit: as many as [`Regex::find_iter`] gives.
+    pub(crate) fn count_matches(&self, text: &[u8]) -> usize {
+        debug_assert_eq!(self.options.unit, Unit::Text);
+        if self.hir().properties().minimum_len().is_none_or(|bytes| bytes == 0) {
+            return self.find_iter(text).count();
+        }
+        // The next match begins behind the end of one, wherever that began.
+        let (mut count, mut at) = (0, 0);
+        while let Some(end) = self.spans.search_end(text, at..text.len()) {
+            (count, at) = (count + 1, end);
+        }
+        count
+    }
 }
 
 impl Iterator for Matches<'_, '_> {
