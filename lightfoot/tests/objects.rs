@@ -447,6 +447,94 @@ fn pages_show_layouts() {
     assert!(objects.contains("<h2>Objects</h2>") && objects.contains("from main"), "{objects}");
 }
 
+/// Two passes over an array, of which one is in a region, and one over a variable in it.
+const REGION: &str = r#"
+#include <stdlib.h>
+#include "lightfoot_region.h"
+#define COUNT 20000L
+struct particle { double volatile mass; long volatile number; char cold[48]; };
+static double volatile masses[COUNT] __attribute__((aligned(64)));
+int main(void) {
+    struct particle *particles = aligned_alloc(64, COUNT * sizeof *particles);
+    for (long i = 0; i < COUNT; i++) { particles[i].mass = i; particles[i].number = i; }
+    region_begin("walk");
+    for (long i = 0; i < COUNT; i++) masses[i] = particles[i].mass;
+    region_end("walk");
+    for (long i = 0; i < COUNT; i++) masses[i] += particles[i].number;
+    return masses[COUNT - 1] < 0;
+}
+"#;
+
+#[test]
+fn a_region_has_the_misses_and_accesses_of_its_code_alone() {
+    let bench = Bench::new();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("region/include");
+    let flags = ["-O1", "-g", "-I", include.to_str().unwrap()];
+    let Some(program) = compile(&bench, "walk", &flags, REGION) else { return };
+    let region = ["--region", "walk"];
+    let plain = report(&bench, &program, &region);
+    for options in [&["--by", "object"][..], &["--by", "field", "--accesses"]] {
+        let report = report(&bench, &program, &[options, &region].concat());
+        assert_eq!(report["region"], "walk");
+        for column in MISSES.iter().chain(&["instructions", "loads", "stores"]) {
+            assert_eq!(report["totals"][column], plain["totals"][column], "{column}");
+        }
+        let objects = rows(&report, "objects");
+        for column in MISSES {
+            let total = plain["totals"][column].as_u64().unwrap_or(0);
+            assert_eq!(sum(objects, column), total, "{options:?}: {column}");
+        }
+        let particles = objects.iter().find(|row| row["footprint_bytes"] == 64 * COUNT).unwrap();
+        assert_eq!(first_level(particles), (COUNT, 0), "read in the region, written before it");
+        let masses = objects.iter().find(|row| row["name"] == "masses").unwrap();
+        assert_eq!(first_level(masses), (0, COUNT / 8));
+        if options.len() > 2 {
+            let of = |row: &Value, column: &str| row[column].as_u64().unwrap();
+            assert_eq!((of(particles, "loads"), of(particles, "stores")), (COUNT, 0));
+            assert_eq!((of(masses, "loads"), of(masses, "stores")), (0, COUNT));
+            // Behind the region, another miss ends the fetch before its other bytes are used.
+            assert_eq!(of(particles, "fetched_bytes"), 64 * COUNT);
+            assert!((8 * COUNT..9 * COUNT).contains(&of(particles, "used_bytes")), "{particles}");
+            let particle = named(&report, "particle");
+            assert_eq!(field(particle, "number")["loads"], 0, "{particle}");
+        }
+    }
+    let never = ["cache", "--by", "object", "--region", "run"];
+    let ran = lightfoot().within(bench.path()).args(never).arg("--").arg(&program).run();
+    ran.ends_with(1).says("the program never entered region run");
+}
+
+/// Policies, prefetchers and victims: every reference that missed is one of an object.
+#[test]
+fn rows_add_up_on_machines_that_are_not_plain() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "passes", &["-O1", "-g"], PASSES) else { return };
+    for machine in ["ice-lake-policies", "sandy-bridge-policies", "skylake-sp-victim", "zen4-victim"] {
+        let report = |options: &[&str]| {
+            let lightfoot = lightfoot().within(bench.path()).args(["cache", "--machine", machine]);
+            let ran = lightfoot.args(["--format", "json"]).args(options).arg("--").arg(&program).run();
+            ran.ends_with(0);
+            json(ran.said().as_bytes())
+        };
+        let (plain, by_object) = (report(&[]), report(&["--by", "object"]));
+        let objects = rows(&by_object, "objects");
+        for column in MISSES {
+            let total = plain["totals"][column].as_u64().unwrap_or(0);
+            assert_eq!(by_object["totals"][column].as_u64().unwrap_or(0), total, "{machine}: {column}");
+            assert_eq!(sum(objects, column), total, "{machine}: {column}");
+        }
+        // Buckets that follow each other lie pages apart, where no prefetcher goes.
+        let buckets = objects.iter().find(|row| row["name"] == "buckets").unwrap();
+        assert!(first_level(buckets).0 > COUNT * 9 / 10, "{machine}: {buckets}");
+        let by_field = report(&["--by", "field"]);
+        let typed = rows(&by_field, "types").iter().chain(rows(&by_field, "untyped"));
+        for column in MISSES {
+            let total = plain["totals"][column].as_u64().unwrap_or(0);
+            assert_eq!(sum(typed.clone(), column), total, "{machine}: {column} by field");
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_combined_is_refused_with_a_sentence() {
     let bench = Bench::new();
@@ -457,6 +545,10 @@ fn what_cannot_be_combined_is_refused_with_a_sentence() {
         (&["cache", "--by", "object", "--format", "flamegraph"], "use text, json, csv or html"),
         (&["cache", "--by", "field", "--branches"], "has no place beside rows of data"),
         (&["cache", "--accesses"], "add --by object"),
+        (
+            &["cache", "--by", "object", "--accesses", "--machine", "ice-lake-policies"],
+            "need an L1D with LRU and no prefetcher",
+        ),
         (&["cache", "--by", "object", "--type", "x"], "add --by field"),
         (&["cache", "--by", "object", "--frames", "0"], "expected 1 to 100"),
     ] {

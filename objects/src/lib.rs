@@ -10,7 +10,7 @@
 //! | addresses of another tool | what lies there at this time | [`ObjectMap`] |
 //! | objects of another tool | the fields at some addresses | [`FieldNames`] |
 //!
-//! **Leaves out** what the program starts, and levels that are not plain.
+//! **Leaves out** what the program starts.
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ mod names;
 mod order;
 mod place;
 mod recent;
+mod region;
 mod tally;
 mod tool;
 mod typing;

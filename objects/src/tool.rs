@@ -13,18 +13,22 @@
 //! ```
 //!
 //! References and misses are those of `lightfoot cache`, so that the sums over all objects are its
-//! totals. **Leaves out** programs that the program starts, and levels that are not plain.
+//! totals. Where a region is counted, everything is simulated and followed, and a thread's misses
+//! and accesses count while the region is open in it. **Leaves out** programs that the program
+//! starts.
 
 use crate::fields::{Fields, Kind};
 use crate::locals::Wanted;
 use crate::map::{ObjectKey, ObjectMap, Place, WARMED};
 use crate::names::{name, Known, Named};
+use crate::region::{renumbered, Region};
 use crate::tally::Tally;
-use crate::uses::{AllUses, ThreadUses};
+use crate::uses::{AllUses, ThreadUses, NOBODY};
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step, Stream};
 use heap::CallStack;
+use instrument::mark::{Deed, PartCounts};
 use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
-use instrument::ComplexCounts;
+use instrument::{ComplexCounts, EndedImage};
 use simulate::{count_kinds, Counts, Levels, LocatedMiss, LocatedMisses, MissSide, Simulator, WriteBacks};
 use std::collections::HashMap;
 
@@ -44,6 +48,8 @@ pub struct ObjectTool {
     first_image: Option<u32>,
     /// Complex references of threads whose records were read in part.
     groups: HashMap<u32, Groups>,
+    /// Where a region is counted.
+    region: Option<Region>,
     found: Found,
     buffers: Buffers,
 }
@@ -57,6 +63,9 @@ pub struct Found {
     pub records: event::Counter,
     /// The objects.
     pub objects: Named,
+    /// Where a region was counted, the blocks that ran in it, under the numbers of the run's
+    /// profile.
+    pub parts: Vec<PartCounts>,
 }
 
 #[derive(Default)]
@@ -67,8 +76,8 @@ struct Buffers {
 }
 
 impl ObjectTool {
-    /// A tool that simulates plain `levels` from a stream that was planned for them; places of
-    /// allocation are told apart by `frames_max` calls.
+    /// A tool that simulates `levels` from a stream that was planned for them; places of allocation
+    /// are told apart by `frames_max` calls.
     pub fn new(levels: &Levels, stream: Stream, frames_max: usize) -> ObjectTool {
         ObjectTool {
             levels: levels.clone(),
@@ -81,6 +90,7 @@ impl ObjectTool {
             image: 0,
             first_image: None,
             groups: HashMap::new(),
+            region: None,
             found: Found::default(),
             buffers: Buffers::default(),
         }
@@ -94,8 +104,14 @@ impl ObjectTool {
         tool
     }
 
+    /// Counts what threads miss and access while a marker has them count.
+    #[must_use]
+    pub fn within_region(self) -> ObjectTool {
+        ObjectTool { region: Some(Region::default()), ..self }
+    }
+
     /// Also counts accesses, bytes used of fetched lines, and fields that are used together: for a
-    /// full stream only.
+    /// full stream, and a first level of data with LRU and no prefetcher.
     #[must_use]
     pub fn with_accesses(self) -> ObjectTool {
         ObjectTool { uses: Some(AllUses::new(self.levels.data)), ..self }
@@ -106,21 +122,28 @@ impl ObjectTool {
         self.found
     }
 
-    /// Simulates the references of a batch; their misses are in the buffers then.
-    fn simulate(&mut self, thread: u32, references: &[Record]) {
+    /// Simulates the references of a batch; their misses are in the buffers then. Returns whether
+    /// they count.
+    fn simulate(&mut self, thread: u32, references: &[Record]) -> bool {
         let Buffers { misses, .. } = &mut self.buffers;
         count_kinds(references, &mut self.found.records);
         let (levels, stream) = (&self.levels, &self.stream);
         let simulator = self.simulator.get_or_insert_with(|| {
             Simulator::of_stream(levels, stream, WriteBacks::Ignored).expect("the levels were checked")
         });
-        simulator.records_located(thread, references, misses);
+        let Some(region) = &mut self.region else {
+            simulator.records_located(thread, references, misses);
+            return true;
+        };
+        region.counting(thread, simulator, |simulator| simulator.records_located(thread, references, misses))
     }
 
     /// Ends the simulation of an image.
     fn end_image(&mut self) {
-        if let Some(simulator) = self.simulator.take() {
-            self.found.counts.add(&simulator.counts());
+        let simulator = self.simulator.take();
+        match &mut self.region {
+            Some(region) => self.found.counts.add(&region.take_counts()),
+            None => simulator.iter().for_each(|simulator| self.found.counts.add(&simulator.counts())),
         }
     }
 }
@@ -133,6 +156,8 @@ struct Counting<'a> {
     uses: Option<(&'a mut AllUses, ThreadUses)>,
     calls: CallStack,
     sites: &'a event::Sites,
+    /// Whether misses and accesses count.
+    counts: bool,
 }
 
 impl Counting<'_> {
@@ -165,6 +190,9 @@ impl Counting<'_> {
     /// Counts the misses of records before this one.
     #[inline(always)]
     fn missed(&mut self, record: usize, left: &mut Left<'_>) {
+        if !self.counts {
+            return self.passed(record, left);
+        }
         while let Some(miss) = next(&mut left.caches, record) {
             let (place, number) = self.object(&miss, left.caches, &mut left.warmed[0]);
             self.tally.of(number).missed_caches(&miss);
@@ -172,7 +200,7 @@ impl Counting<'_> {
                 fields.miss(self.map, &place, &miss, Kind::Caches);
             }
             if let Some((uses, thread)) = &mut self.uses {
-                if miss.missed(0) && miss.side() != MissSide::Fetch {
+                if is_fetch_of_data(&miss) {
                     uses.fetch(thread, miss.address, number);
                 }
             }
@@ -184,6 +212,17 @@ impl Counting<'_> {
                 fields.miss(self.map, &place, &miss, Kind::Pages);
             }
         }
+    }
+
+    /// Passes over misses of records before this one, which do not count; they end fetches that do.
+    #[inline(never)]
+    fn passed(&mut self, record: usize, left: &mut Left<'_>) {
+        while let Some(miss) = next(&mut left.caches, record) {
+            if let Some((uses, thread)) = self.uses.as_mut().filter(|_| is_fetch_of_data(&miss)) {
+                uses.fetch(thread, miss.address, NOBODY);
+            }
+        }
+        while next(&mut left.pages, record).is_some() {}
     }
 
     /// What a miss touched, and the number of its sums. Misses come in long runs of one object.
@@ -226,6 +265,9 @@ impl Counting<'_> {
         if access == Access::Prefetch {
             return;
         }
+        if !self.counts {
+            return uses.touch(thread, address, size_bytes.into());
+        }
         let ip = || self.sites.sites.get(site).map_or(0, |site| site.ip);
         let (place, number) = match self.map.again(&self.calls, address, site) {
             Some((place, Some(number))) => (place, number),
@@ -252,6 +294,11 @@ impl Counting<'_> {
         let ip = || self.sites.sites.get(miss.site()).map_or(0, |site| site.ip);
         self.map.variable_at(&self.calls, miss.address, ip)
     }
+}
+
+/// Whether a miss fetches a line of data into the first level.
+fn is_fetch_of_data(miss: &LocatedMiss) -> bool {
+    miss.missed(0) && miss.side() != MissSide::Fetch
 }
 
 /// Misses of a batch that are not counted yet, and for each list how many were left of it behind
@@ -324,7 +371,7 @@ impl Tool for ObjectTool {
             self.found.counts.damaged += batch.divide(&mut divided, events);
             &divided
         };
-        self.simulate(batch.thread(), references);
+        let counts = self.simulate(batch.thread(), references);
         let Some(map) = &mut self.map else { return };
         let (tally, calls) = (&mut self.tally, map.take(batch.thread()));
         let fields = self.fields.as_mut();
@@ -332,7 +379,7 @@ impl Tool for ObjectTool {
             let thread = uses.take(batch.thread());
             (uses, thread)
         });
-        let mut counting = Counting { map, tally, fields, uses, calls, sites: batch.sites() };
+        let mut counting = Counting { map, tally, fields, uses, calls, sites: batch.sites(), counts };
         let Buffers { events, misses, .. } = &self.buffers;
         counting.merge(misses, events, references, self.groups.entry(batch.thread()).or_default());
         let Counting { calls, uses, .. } = counting;
@@ -341,6 +388,14 @@ impl Tool for ObjectTool {
         }
         map.put_back(batch.thread(), calls);
         self.buffers.references = divided;
+    }
+
+    fn marked(&mut self, deed: Deed) {
+        self.region.iter_mut().for_each(|region| region.marked(deed));
+    }
+
+    fn image_ended(&mut self, image: &EndedImage<'_>) {
+        self.found.parts.extend(image.parts.iter().map(|part| renumbered(part, image.numbering)));
     }
 
     fn finish(&mut self, summary: &Summary<'_>) -> std::io::Result<Report> {

@@ -62,6 +62,9 @@ struct Fetched {
 /// Ways that a set of [`Lines`] has beyond those of the first level.
 const MORE_WAYS: usize = 4;
 
+/// The object of a fetch that does not count.
+pub(crate) const NOBODY: u32 = u32::MAX;
+
 /// The number of no line.
 const NO_LINE: u64 = u64::MAX;
 
@@ -187,6 +190,9 @@ impl AllUses {
 
     /// Counts the bytes of a line that is fetched no longer.
     fn evicted(&mut self, line: Fetched) {
+        if line.object == NOBODY {
+            return;
+        }
         let line_bytes = self.line_bytes;
         let uses = self.of(line.object);
         uses.fetched_bytes += line_bytes;

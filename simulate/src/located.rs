@@ -12,7 +12,8 @@
 //! ```
 //!
 //! TLBs have a list of their own, because a page is missed by references that hit the caches. Both
-//! lists are in the order of the records. **Leaves out** simulators of levels that are not plain.
+//! lists are in the order of the records. Levels that are walked touch by touch list each reference
+//! with all levels that it missed.
 
 use crate::touch::Touches;
 use event::RecordKind;
@@ -108,6 +109,24 @@ impl LocatedMisses {
             list.misses.clear();
             list.references.clear();
             list.sweep = 0;
+        }
+    }
+
+    /// Lists a reference of a record: the caches and the TLBs that it missed, with the first
+    /// address that missed the first of them.
+    pub(crate) fn add(
+        &mut self,
+        record: u32,
+        (kind, site): (RecordKind, u32),
+        caches: (Option<u64>, &[bool]),
+        pages: (Option<u64>, &[bool]),
+    ) {
+        let what = site << 8 | (kind as u32) << 4;
+        for (list, (address, missed)) in [(&mut self.caches, caches), (&mut self.pages, pages)] {
+            let levels = missed.iter().rev().fold(0, |levels, &missed| levels << 1 | u8::from(missed));
+            if let Some(address) = address.filter(|_| levels != 0) {
+                list.misses.push(LocatedMiss { address, record, what, levels });
+            }
         }
     }
 

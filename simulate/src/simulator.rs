@@ -105,12 +105,12 @@ impl Simulator {
         }
     }
 
-    /// Takes records of one thread, and lists the references that missed in `located`. A simulator
-    /// of levels that are not plain lists none.
+    /// Takes records of one thread, and lists the references that missed in `located`, which is
+    /// emptied first.
     pub fn records_located(&mut self, thread: u32, records: &[Record], located: &mut LocatedMisses) {
         match self {
             Simulator::Plain(hierarchy) => hierarchy.records_located(thread, records, located),
-            Simulator::Refined(refined) => refined.records(thread, records),
+            Simulator::Refined(refined) => refined.records_located(thread, records, located),
         }
     }
 

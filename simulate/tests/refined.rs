@@ -247,6 +247,59 @@ proptest! {
         prop_assert_eq!(loaded(fast.traffic()), loaded(slow.traffic()));
     }
 
+    /// Each miss of the twin is listed under a record of what it is of, and nothing else is.
+    #[test]
+    fn a_listed_miss_is_one_of_its_record(
+        levels in any_levels(), deeds in deeds(), batch in 1usize..200, cut in 0usize..8,
+    ) {
+        let (mut records, mut ends) = (Vec::new(), Vec::new());
+        for deed in &deeds {
+            deed.record(&mut records);
+            ends.push(records.len());
+        }
+        // Batches end where they like, within groups of records too.
+        let (mut fast, mut slow) = (Refined::new(&levels).unwrap(), NaiveRefined::new(&levels));
+        let (mut located, mut listed) = (LocatedMisses::default(), Vec::new());
+        let (head, rest) = records.split_at(cut.min(records.len()));
+        let mut first = 0;
+        for records in std::iter::once(head).chain(rest.chunks(batch)) {
+            fast.records_located(0, records, &mut located);
+            let lists = [located.caches(), located.pages()];
+            for (pages, miss) in lists.iter().enumerate().flat_map(|(pages, list)| list.iter().map(move |miss| (pages, miss))) {
+                listed.push((first + miss.record as usize, pages, *miss));
+            }
+            first += records.len();
+        }
+        let (mut from, mut total) = (0, 0);
+        for &end in &ends {
+            let before = slow.counts();
+            slow.records(0, &records[from..end]);
+            let after = slow.counts();
+            let of = |pages, level, side| {
+                let own = listed.iter().filter(|(record, list, miss)| {
+                    (from..end).contains(record) && *list == pages && miss.missed(level) && miss.side() == side
+                });
+                own.count() as u64
+            };
+            for level in 0..CACHES_MAX {
+                let (now, then) = (after.cache(level), before.cache(level));
+                prop_assert_eq!(of(0, level, MissSide::Load), now.loads - then.loads);
+                prop_assert_eq!(of(0, level, MissSide::Store), now.stores - then.stores);
+                prop_assert_eq!(of(0, level, MissSide::Fetch), now.instructions - then.instructions);
+            }
+            for level in 0..TLBS_MAX {
+                let (now, then) = (after.tlb(level), before.tlb(level));
+                let data = of(1, level, MissSide::Load) + of(1, level, MissSide::Store);
+                prop_assert_eq!(data, now.loads + now.stores - then.loads - then.stores);
+                prop_assert_eq!(of(1, level, MissSide::Fetch), now.instructions - then.instructions);
+            }
+            total += listed.iter().filter(|(record, ..)| (from..end).contains(record)).count();
+            from = end;
+        }
+        prop_assert_eq!(total, listed.len());
+        prop_assert_eq!(misses(&fast.counts()), misses(&slow.counts()));
+    }
+
     #[test]
     fn plain_levels_walk_as_they_sweep(levels in levels(), deeds in deeds()) {
         let records = full(&deeds);

@@ -106,7 +106,21 @@ pub fn run_named(
     procedures: Box<dyn Procedures>,
     tool: &mut dyn Tool,
 ) -> Result<(Outcome, Report), Error> {
-    run_with(command, options, procedures, tool, None)
+    run_with(command, options, procedures, tool, (None, None))
+}
+
+/// Runs `command` under `tool` with a marker, which divides what is counted: the tool is told of
+/// each mark behind the records before it.
+///
+/// # Errors
+/// As [`run_tool`].
+pub fn run_tool_marked(
+    command: &Command,
+    options: &Options,
+    tool: &mut dyn Tool,
+    marker: SharedMarker,
+) -> Result<(Outcome, Report), Error> {
+    run_with(command, options, Box::new(Unnamed), tool, (None, Some(marker)))
 }
 
 /// Runs `command` with instrumentation code in all its processes, which may live at the same time
@@ -158,7 +172,7 @@ pub fn run_probed(
     plan: probe::ProbePlan,
 ) -> Result<(Outcome, Probed), Error> {
     let probes = Rc::new(RefCell::new(Probes::locked(plan)?));
-    let (outcome, _) = run_with(command, options, Box::new(Unnamed), tool, Some(probes.clone()))?;
+    let (outcome, _) = run_with(command, options, Box::new(Unnamed), tool, (Some(probes.clone()), None))?;
     let probes = probes.borrow();
     Ok((outcome, Probed { counters: probes.counters(), states: probes.states().to_vec() }))
 }
@@ -168,7 +182,7 @@ fn run_with(
     options: &Options,
     procedures: Box<dyn Procedures>,
     tool: &mut dyn Tool,
-    probes: Option<SharedProbes>,
+    (probes, marker): (Option<SharedProbes>, Option<SharedMarker>),
 ) -> Result<(Outcome, Report), Error> {
     let (give, updates) = mpsc::channel();
     let instrumenter = Rc::new(RefCell::new(ToolInstrumenter::new(
@@ -179,7 +193,7 @@ fn run_with(
     )));
     let options = Options { stream: tool.stream(), ..options.clone() };
     let mut analysis = Analysis::new(tool, updates);
-    let additions = Additions { instrumenter: Some(instrumenter.clone()), probes, marker: None };
+    let additions = Additions { instrumenter: Some(instrumenter.clone()), probes, marker };
     let outcome = run::run_instrumented(command, &options, &mut analysis, additions);
     analysis.finish();
     let instrumenter = instrumenter.borrow();

@@ -17,15 +17,18 @@ use crate::run::engine;
 use crate::run::hierarchy::Hierarchy;
 use crate::run::images::Images;
 use crate::run::observe::{SimulatedRun, Simulator};
+use crate::run::region_marker::RegionMarker;
 use crate::run::sections::Recorded;
 use crate::run::simulation::{Simulated as Run, Simulation};
+use crate::run::tally::Part;
 use anyhow::{Context, Result};
 use event::{Counter, FetchFilter, Filter, PageFilter, RecordKind, SetFilter, Stream};
+use instrument::mark::{PartCounts, SharedMarker};
 use instrument::Outcome;
 use objects::{Found, ObjectTool};
 use serde_json::{json, Value};
 use simulate::distance::CurveSizes;
-use simulate::{plan_levels, Counts, StreamPlan, WriteBacks, PREDICTORS};
+use simulate::{plan_levels, Counts, Levels, StreamPlan, WriteBacks, PREDICTORS};
 
 pub(super) fn run(options: &Cache) -> Result<u8> {
     if let (Some(quantum), None) = (options.run.shown.quantum, options.coherence) {
@@ -82,8 +85,9 @@ fn refuse_beside_data(options: &Cache, hierarchy: &Hierarchy) -> Result<()> {
             anyhow::bail!("{option} has no place beside rows of data: leave it or --by out");
         }
     }
-    if !hierarchy.levels.is_plain() {
-        anyhow::bail!("rows of data need LRU, independent levels, no prefetchers and pages of one size");
+    // The bytes used of a line are those before the first level has dropped it.
+    if options.objects.all_references() && !Levels::data_only(hierarchy.levels.data).is_plain() {
+        anyhow::bail!("--accesses and --type need an L1D with LRU and no prefetcher: leave them out");
     }
     Ok(())
 }
@@ -253,8 +257,21 @@ fn by_data<'a>(
     if options.objects.all_references() {
         tool = tool.with_accesses();
     }
-    let (mut outcome, _) = engine::run_tool(&prepared.command, &prepared.options(stream), &mut tool)?;
-    let Found { counts, records, objects: named } = tool.into_found();
+    let marker = options.run.region.as_deref().map(RegionMarker::new);
+    if marker.is_some() {
+        tool = tool.within_region();
+    }
+    let (engine, shared) = (prepared.options(stream), marker.clone().map(|marker| marker as SharedMarker));
+    let mut outcome = engine::run_tool_marked(&prepared.command, &engine, &mut tool, shared)?;
+    let Found { mut counts, records, objects: named, parts } = tool.into_found();
+    let followed = marker.map(|marker| {
+        let parts: Vec<Part> = parts.iter().map(|part| Part::of_section(part, &Counts::default())).collect();
+        let missed = Part::of_section(&PartCounts::default(), &counts);
+        let all: Vec<&Part> = parts.iter().chain([&missed]).collect();
+        let damaged = counts.damaged;
+        counts = Counts { damaged, ..Part::sum(&all).narrow(&mut outcome.profile) };
+        Followed::of_regions(marker.borrow().regions())
+    });
     if !named.has_allocator {
         outcome.warnings.push(
             "no function named malloc or operator new was found: heap blocks are no objects; link the C library \
@@ -268,7 +285,8 @@ fn by_data<'a>(
         Some(name) => objects.of_type(name)?,
         None => objects,
     });
-    Ok(Ran { objects, ..Ran::plain(outcome, counts, records) })
+    let followed = followed.unwrap_or_default();
+    Ok(Ran { objects, followed, ..Ran::plain(outcome, counts, records) })
 }
 
 fn simulate<'a>(

@@ -15,6 +15,7 @@ use crate::report::objects::Objects;
 use crate::report::{
     call_rows, group, html, sortable, Engine, Kind, Metric, Order, ProcessRow, Report, View, SCHEMA,
 };
+use crate::run::block_order::region::Regions;
 use crate::run::block_order::{Accumulator, BlockOrderAnalysis, BlockOrderFindings};
 use crate::run::calls::Calls;
 use crate::run::engine::{self, exit_signal};
@@ -106,6 +107,12 @@ impl Followed {
         Followed { calls, touched: None, warnings, never_opened, symbols: found.symbols }
     }
 
+    /// What is to be said of the regions that the program has passed.
+    pub(super) fn of_regions(regions: &Regions) -> Followed {
+        let (warnings, never_opened) = (regions.warnings(), regions.never_opened());
+        Followed { warnings, never_opened, ..Followed::default() }
+    }
+
     /// Adds the memory that was touched in each slice of time.
     pub(super) fn with_touched(self, touched: Option<Touched>) -> Followed {
         Followed { touched, ..self }
@@ -165,7 +172,6 @@ fn refuse_data(kind: Kind, run: &Run, by: By) -> Result<()> {
     }
     let refused = [
         (run.follow_children, "--follow-children", "it follows the program alone"),
-        (run.region.is_some(), "--region", "it counts the whole run"),
         (run.running.pid.is_some(), "--pid", "a running program has allocated already"),
         (run.shown.layouts.is_some(), "--layouts", "it reports one run"),
         (run.sort.is_some(), "--sort", "its rows are sorted by first-level misses"),
@@ -271,13 +277,7 @@ impl Prepared<'_> {
         }
         let parts: Vec<_> = sections.iter().map(|section| &section.part).collect();
         let counts = RegionPart::sum(&parts).narrow(&mut outcome.profile);
-        let marker = marker.borrow();
-        let regions = marker.regions();
-        let followed = Followed {
-            warnings: regions.warnings(),
-            never_opened: regions.never_opened(),
-            ..Followed::default()
-        };
+        let followed = Followed::of_regions(marker.borrow().regions());
         Ok(InRegion { outcome, counts, images, records, followed })
     }
 

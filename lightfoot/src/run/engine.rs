@@ -49,6 +49,23 @@ pub fn run_tool(command: &Command, options: &Options, tool: &mut dyn Tool) -> Re
     instrument::tool::run_tool(command, options, tool).map_err(failure)
 }
 
+/// Runs `command` under a tool, with a marker if one is given.
+///
+/// # Errors
+/// The errors of [`run_tool`].
+pub fn run_tool_marked(
+    command: &Command,
+    options: &Options,
+    tool: &mut dyn Tool,
+    marker: Option<SharedMarker>,
+) -> Result<Outcome> {
+    let ran = match marker {
+        Some(marker) => instrument::tool::run_tool_marked(command, options, tool, marker),
+        None => instrument::tool::run_tool(command, options, tool),
+    };
+    ran.map(|(outcome, _)| outcome).map_err(failure)
+}
+
 /// Follows the heaps of the processes of `command`, with a marker that answers its requests.
 ///
 /// # Errors

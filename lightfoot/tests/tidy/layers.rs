@@ -219,7 +219,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "objects",
-        &["tool", "field_names names", "fields", "typing uses", "order", "tally", "map", "locals", "recent", "debug globals lib place"],
+        &["tool", "field_names names", "fields", "typing uses", "order", "tally", "map", "locals", "recent", "debug globals lib place region"],
     ),
     ("contenders", &["lib", "index kernel", "peer"]),
     (

@@ -19,7 +19,8 @@ mod walk;
 use crate::policy::Repeats;
 use crate::touch::Side;
 use crate::{
-    Counts, FetchTlb, Geometry, GeometryError, Levels, Prefetch, Sharing, Traffic, CACHES_MAX, TLBS_MAX,
+    Counts, FetchTlb, Geometry, GeometryError, Levels, LocatedMisses, Prefetch, Sharing, Traffic, CACHES_MAX,
+    TLBS_MAX,
 };
 use cache::PolicyCache;
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step, CUT_SITE, WIDE_BYTES};
@@ -43,6 +44,10 @@ pub struct Refined {
     traffic: Traffic,
     /// Lines that the prefetchers of a touch want, with their levels; empty between touches.
     wanted: Vec<(usize, u64)>,
+    /// The misses of the batch, where they are listed.
+    located: Option<LocatedMisses>,
+    /// The index of the record whose references are taken.
+    at: u32,
 }
 
 /// How the references of a complex instruction are taken.
@@ -146,6 +151,8 @@ impl Refined {
             counts: Counts::default(),
             traffic: Traffic::default(),
             wanted: Vec::new(),
+            located: None,
+            at: 0,
         })
     }
 
@@ -177,7 +184,23 @@ impl Refined {
             }
             place
         });
-        records.iter().for_each(|record| self.record(core, record));
+        self.at = 0;
+        for (at, record) in records.iter().enumerate() {
+            // What began in an earlier batch is listed under the first record of this one.
+            if !self.groups[core].is_open() {
+                self.at = at as u32;
+            }
+            self.record(core, record);
+        }
+    }
+
+    /// Takes records of one thread, and lists the references that missed in `located`, which is
+    /// emptied first. Lines that prefetchers fetch are no misses.
+    pub fn records_located(&mut self, thread: u32, records: &[Record], located: &mut LocatedMisses) {
+        located.clear();
+        self.located = Some(std::mem::take(located));
+        self.records(thread, records);
+        *located = self.located.take().unwrap_or_default();
     }
 
     /// Gives the caches of a thread that makes no more records to the next new thread, which finds
@@ -291,21 +314,27 @@ impl Refined {
 
     /// Simulates a data reference that counts as at most one miss of a level, its lines from the
     /// lowest on. Returns whether the first level had all lines.
+    #[inline(never)]
     fn lines(&mut self, core: usize, site: u32, address: u64, size_bytes: u32, access: Access) -> bool {
         let store = access == Access::Store;
         let last = address.saturating_add(u64::from(size_bytes.max(1)) - 1);
         let mut touch = Touch { core, side: Side::Data, address, site, store };
-        let mut missed = [false; CACHES_MAX];
+        let (mut missed, mut first) = ([false; CACHES_MAX], None);
         let line_bytes = u64::from(self.levels.data.line_bytes);
         loop {
             self.touch(touch, &mut missed);
+            if missed[0] {
+                first.get_or_insert(touch.address);
+            }
             let line = touch.address & !(line_bytes - 1);
             if last - line < line_bytes {
                 break;
             }
             touch.address = line + line_bytes;
         }
-        let missed_tlbs = self.pages(core, Side::Data, address, last);
+        let (missed_tlbs, page) = self.pages(core, Side::Data, address, last);
+        let kind = if store { RecordKind::Store } else { RecordKind::Load };
+        self.list(kind, site, (first, &missed[..]), (page, &missed_tlbs[..]));
         let counts = at(&mut self.counts.sites, site as usize);
         add(if store { &mut counts.stores } else { &mut counts.loads }, missed);
         add(&mut counts.tlbs, missed_tlbs);
@@ -322,7 +351,8 @@ impl Refined {
             let touch = Touch { core, side: Side::Instruction, address: line, site: block, store: false };
             let mut missed = [false; CACHES_MAX];
             self.touch(touch, &mut missed);
-            let missed_tlbs = self.pages(core, Side::Instruction, line, line);
+            let (missed_tlbs, page) = self.pages(core, Side::Instruction, line, line);
+            self.list(RecordKind::Fetch, block, (Some(line), &missed[..]), (page, &missed_tlbs[..]));
             let counts = at(&mut self.counts.blocks, block as usize);
             add(&mut counts.fetches, missed);
             add(&mut counts.tlbs, missed_tlbs);
@@ -333,11 +363,25 @@ impl Refined {
         }
     }
 
-    /// The TLB levels that the base pages from `address` to `last` missed.
-    fn pages(&mut self, core: usize, side: Side, address: u64, last: u64) -> [bool; TLBS_MAX] {
-        let mut missed = [false; TLBS_MAX];
+    /// Lists a reference that missed, with the first addresses that did.
+    #[inline(never)]
+    fn list(
+        &mut self,
+        kind: RecordKind,
+        site: u32,
+        caches: (Option<u64>, &[bool]),
+        pages: (Option<u64>, &[bool]),
+    ) {
+        let Some(located) = &mut self.located else { return };
+        located.add(self.at, (kind, site), caches, pages);
+    }
+
+    /// The TLB levels that the base pages from `address` to `last` missed, and the first address of
+    /// them in a page that the first level missed.
+    fn pages(&mut self, core: usize, side: Side, address: u64, last: u64) -> ([bool; TLBS_MAX], Option<u64>) {
+        let (mut missed, mut at) = ([false; TLBS_MAX], None);
         let base = if side == Side::Data { self.levels.data_tlb } else { self.levels.instruction_tlb };
-        let Some(base) = base else { return missed };
+        let Some(base) = base else { return (missed, at) };
         let shift = base.line_bytes.trailing_zeros();
         let walks = self.levels.outer_tlb.is_some() && self.levels.outer_fetch_tlb == FetchTlb::Absent;
         let Core { instruction_tlb, data_tlb, outer_tlb, outer_fetch_tlb, .. } = &mut self.cores[core];
@@ -357,11 +401,14 @@ impl Refined {
                 }
                 *missed = true;
             }
+            if missed[0] {
+                at.get_or_insert(page.max(address));
+            }
         }
         if side == Side::Instruction && walks {
             missed[1] = missed[0];
         }
-        missed
+        (missed, at)
     }
 }
 
