@@ -34,6 +34,7 @@
 //! Hist-Tree of Crotty 2021, with an exact map instead of an error bound.
 
 mod check;
+mod deep;
 mod fill;
 mod plan;
 
@@ -214,6 +215,7 @@ struct ThroughTables<'a, L: Lane, S> {
 }
 
 impl<L: Lane, D: Digit, S: Simd> Locate<L, D> for ThroughTables<'_, L, S> {
+    const MAY_BE_DEEP: bool = true;
     type Prepared = Cells;
 
     #[inline(always)]
