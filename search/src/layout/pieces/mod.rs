@@ -25,6 +25,9 @@
 //!             ──▶ line = first line + the next bits, and the other bits as a digit
 //! ```
 //!
+//! Where the distribution is uneven at every scale, nearly all lines of that one table may be
+//! directories; every query then reads a block besides ([`deep`]).
+//!
 //! **Bound.** Two entries of tables, a line, and a block if the line is crowded. Cells that would
 //! crowd a line beyond a directory get up to 64 times their lines; keys that need more, such as ten
 //! thousand equal ones, are refused, and the planner takes the tree.
