@@ -37,7 +37,7 @@ pub(super) fn build<L: Lane, K: Exact<As = L>>(
 }
 
 /// Builds what was planned.
-fn build_planned<L: Lane, K: Exact<As = L>>(
+pub(super) fn build_planned<L: Lane, K: Exact<As = L>>(
     mut plan: Pieces<L>,
     cuts: &Cuts,
     keys: &[K],
@@ -48,13 +48,21 @@ fn build_planned<L: Lane, K: Exact<As = L>>(
     let tables = plan.table_lines();
     let mut draft = Draft::new(tables + lines + blocks);
     let (front, behind) = draft.lines_mut().split_at_mut(tables);
-    let mut crowd = Draft::new(blocks);
-    let (lines, blocks) = (&mut behind[..lines], crowd.lines_mut());
+    let (lines, rest) = behind.split_at_mut(lines);
+    // The number of lines of roots is known, so blocks are written where they stay. Cells may take
+    // fewer lines than there is room for, and their blocks, which are few, are moved.
+    let (mut crowd, is_direct) = (Draft::new(if plan.is_direct() { 0 } else { blocks }), plan.is_direct());
+    let blocks = if is_direct { rest } else { crowd.lines_mut() };
+    let count = lines.len();
     let filled = FillPieces { plan, cuts, keys, lines, blocks, vectors: placing.vectors }.fill()?;
+    debug_assert!(!is_direct || filled.lines == count);
     plan.write_tables(front, cuts, &filled);
     plan.inner.scale = Scale::of_buckets(filled.lines);
     plan.inner.blocks = filled.blocks;
-    behind[filled.lines..filled.lines + filled.blocks].copy_from_slice(&crowd.lines_mut()[..filled.blocks]);
+    if !is_direct {
+        let to = &mut behind[filled.lines..filled.lines + filled.blocks];
+        to.copy_from_slice(&crowd.lines_mut()[..filled.blocks]);
+    }
     let lines = Contents::<L>::lines(&plan);
     Ok((plan, draft.finish(lines)))
 }
@@ -174,7 +182,9 @@ impl<L: Lane> Pieces<L> {
     fn room<K: Exact<As = L>>(&self, keys: &[K], cuts: &Cuts) -> (usize, usize) {
         if self.is_direct() {
             let lines = self.lines_of_roots(cuts);
-            return (lines, lines / 2 + 64);
+            let per_block = self.inner.digit.per_line();
+            // Blocks for all keys, and one more for each line, whose last block has gaps.
+            return (lines, keys.len() / per_block + lines + 64);
         }
         let load =
             WIDTHS.into_iter().find(|(digit, _)| *digit == self.inner.digit).map_or(1, |(_, load)| load);

@@ -25,6 +25,9 @@
 //!             ──▶ line = first line + the next bits, and the other bits as a digit
 //! ```
 //!
+//! Where the distribution is uneven at every scale, nearly all lines of that one table may be
+//! directories; every query then reads a block besides ([`deep`]).
+//!
 //! **Bound.** Two entries of tables, a line, and a block if the line is crowded. Cells that would
 //! crowd a line beyond a directory get up to 64 times their lines; keys that need more, such as ten
 //! thousand equal ones, are refused, and the planner takes the tree.
@@ -34,6 +37,7 @@
 //! Hist-Tree of Crotty 2021, with an exact map instead of an error bound.
 
 mod check;
+mod deep;
 mod fill;
 mod plan;
 
@@ -214,6 +218,7 @@ struct ThroughTables<'a, L: Lane, S> {
 }
 
 impl<L: Lane, D: Digit, S: Simd> Locate<L, D> for ThroughTables<'_, L, S> {
+    const MAY_BE_DEEP: bool = true;
     type Prepared = Cells;
 
     #[inline(always)]

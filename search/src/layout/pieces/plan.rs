@@ -65,6 +65,12 @@ const COST_CELLS: usize = 150;
 /// What each hundredth of queries adds whose line is crowded: a block is read as well, and found.
 const COST_CROWDED: usize = 4;
 
+/// What a query costs that goes through a root, a directory and a block.
+const COST_DEEP: usize = 235;
+
+/// What the second line costs more where blocks are far.
+const COST_FAR_DEEP: usize = 170;
+
 /// What a level of the tree costs.
 const COST_LEVEL: usize = 50;
 
@@ -180,8 +186,15 @@ impl<L: Lane> Pieces<L> {
         if let Some((_, plan, cuts)) = direct.clone().filter(|(cost, ..)| *cost < COST_CELLS) {
             return Ok((plan, cuts));
         }
-        let best = [direct, Pieces::plan_cells(keys)?].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
-        let far = if size_of_val(keys) > FAR_BYTES { COST_FAR_TREE } else { 0 };
+        let is_far = size_of_val(keys) > FAR_BYTES;
+        let mut best =
+            [direct, Pieces::plan_cells(keys)?].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
+        let deep = COST_DEEP + if is_far { COST_FAR_DEEP } else { 0 };
+        if best.as_ref().is_none_or(|&(cost, ..)| cost > deep) {
+            let planned = Pieces::plan_deep(keys, deep, table_cost);
+            best = [best, planned].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
+        }
+        let far = if is_far { COST_FAR_TREE } else { 0 };
         let tree = COST_LEVEL * tree_levels::<L>(keys.len()).max(LEVELS_MIN) + far;
         let accepted = best.filter(|(cost, ..)| *cost <= tree);
         accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
@@ -280,7 +293,7 @@ impl<L: Lane> Pieces<L> {
 
     /// A plan without cuts, whose roots span as many values as `shift` says for the number of bits
     /// of distances; `None` without keys.
-    fn with_roots<K: Exact<As = L>>(keys: &[K], shift: impl Fn(u32) -> u32) -> Option<Pieces<L>> {
+    pub(super) fn with_roots<K: Exact<As = L>>(keys: &[K], shift: impl Fn(u32) -> u32) -> Option<Pieces<L>> {
         let (min, max) = (keys.first()?.to_lane(), keys.last()?.to_lane());
         let span = max.minus(min);
         let beyond = if span < L::MAX { L::narrow(span.widen() + 1) } else { span };
@@ -338,7 +351,7 @@ impl<L: Lane> Pieces<L> {
     }
 
     /// The ranks of the first keys of all roots, and n.
-    fn cut_roots<K: Exact<As = L>>(&self, keys: &[K]) -> Vec<usize> {
+    pub(super) fn cut_roots<K: Exact<As = L>>(&self, keys: &[K]) -> Vec<usize> {
         let mut ranks = alloc::vec![0; self.roots() + 1];
         ranks[self.roots()] = keys.len();
         // Halves a range of roots whose ranks at both ends are known, so that most searches are

@@ -4,6 +4,31 @@
 use crate::line::{Line, Plain, LINE_BYTES};
 use crate::simd::Simd;
 
+/// Calls `$body` with `$digit` standing for the type of the shape's digits.
+macro_rules! with_digit {
+    ($width:expr, $digit:ident => $body:expr) => {
+        match $width {
+            Width::Bits8 => {
+                type $digit = u8;
+                $body
+            }
+            Width::Bits16 => {
+                type $digit = u16;
+                $body
+            }
+            Width::Bits32 => {
+                type $digit = u32;
+                $body
+            }
+            Width::Bits64 => {
+                type $digit = u64;
+                $body
+            }
+        }
+    };
+}
+pub(in crate::layout) use with_digit;
+
 /// The number of bits of a key that are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::layout) enum Width {
@@ -36,6 +61,16 @@ impl Width {
     pub(in crate::layout) fn capacity(self) -> usize {
         let bytes = (self.bits() / 8) as usize;
         LINE_BYTES / bytes - 4usize.div_ceil(bytes)
+    }
+
+    /// Digits of a block.
+    pub(in crate::layout) fn per_line(self) -> usize {
+        LINE_BYTES / (self.bits() / 8) as usize
+    }
+
+    /// Keys that a directory's blocks hold.
+    pub(in crate::layout) fn crowd(self) -> usize {
+        with_digit!(self, D => D::CROWD)
     }
 }
 
@@ -105,31 +140,6 @@ define_digit!(u8, 4, u8s, less_u8);
 define_digit!(u16, 2, u16s, less_u16);
 define_digit!(u32, 1, u32s, less_u32);
 define_digit!(u64, 1, u64s, less_u64);
-
-/// Calls `$body` with `$digit` standing for the type of the shape's digits.
-macro_rules! with_digit {
-    ($width:expr, $digit:ident => $body:expr) => {
-        match $width {
-            Width::Bits8 => {
-                type $digit = u8;
-                $body
-            }
-            Width::Bits16 => {
-                type $digit = u16;
-                $body
-            }
-            Width::Bits32 => {
-                type $digit = u32;
-                $body
-            }
-            Width::Bits64 => {
-                type $digit = u64;
-                $body
-            }
-        }
-    };
-}
-pub(in crate::layout) use with_digit;
 
 /// The first rank in a line's head; its top bit marks a directory.
 #[inline(always)]

@@ -28,6 +28,7 @@
 //! reduced to one line.
 
 mod check;
+mod depth;
 pub(super) mod digit;
 mod fill;
 mod plan;

@@ -74,6 +74,8 @@ pub(in crate::layout) struct Located<D> {
 /// A way to locate queries: a trait and not a closure, because all of it must be inlined where the
 /// instruction set is known.
 pub(in crate::layout) trait Locate<L: Lane, D: Digit> {
+    /// Whether most keys may stand in crowded lines.
+    const MAY_BE_DEEP: bool;
     /// Whether locating takes so little that lines which are near need no prefetch.
     fn is_quick(&self) -> bool;
     /// What is found out about a group a turn before it is located.
@@ -85,6 +87,8 @@ pub(in crate::layout) trait Locate<L: Lane, D: Digit> {
 }
 
 impl<L: Lane, D: Digit> Locate<L, D> for Scale<L> {
+    /// Keys that crowd more lines were refused.
+    const MAY_BE_DEEP: bool = false;
     type Prepared = ();
 
     #[inline(always)]
@@ -102,7 +106,7 @@ impl<L: Lane, D: Digit> Locate<L, D> for Scale<L> {
 }
 
 impl<D: Digit> Located<D> {
-    const EMPTY: Located<D> = Located { buckets: [0; GROUP], digits: [D::ZERO; GROUP] };
+    pub(super) const EMPTY: Located<D> = Located { buckets: [0; GROUP], digits: [D::ZERO; GROUP] };
 
     #[inline(always)]
     fn locate<L: Lane>(&mut self, scale: &Scale<L>, queries: &[L; GROUP]) {
@@ -242,6 +246,9 @@ impl<L: Lane> Split<L> {
         }
         let ahead = if lines.len() > FAR_LINES { AHEAD_FAR } else { AHEAD_NEAR };
         let near = way.is_quick() && lines.len() <= NEAR_LINES;
+        if W::MAY_BE_DEEP && self.is_deep::<D>() {
+            return self.ranks_in_depth(simd, lines, queries, out, way, ahead);
+        }
         for turn in 0..groups.len() + ahead + 1 {
             // Group t: locate its queries. Group t + 1: prepare for that.
             if let Some(group) = groups.get(turn) {
