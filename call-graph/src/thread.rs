@@ -200,8 +200,8 @@ impl<const N: usize> ThreadCalls<N> {
         words.len()
     }
 
-    /// Follows direct calls and returns as `follow_frequent` does, where each has a second word, with
-    /// loads and stores.
+    /// Follows direct calls and returns as `follow_frequent` does, where each has a second word
+    /// with loads and stores.
     #[inline(always)]
     fn follow_frequent_with_sums(&mut self, words: &[Record], keys: &mut Keys<'_>) -> usize {
         let mut at = 0;
