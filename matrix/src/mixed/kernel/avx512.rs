@@ -224,8 +224,8 @@ fn halves(words: __m512i) -> __m512bh {
 }
 
 /// Whether the instruction for `bf16` is worth using, measured once. It does the work of two for
-/// `f32`, and saves packing half of the bytes. It takes as long as one on Zen 4 and 5, and four
-/// times as long on Emerald Rapids; three times is far from both.
+/// `f32`, and saves packing half of the bytes. It takes as long as one on Zen 5, and four times
+/// as long on Emerald Rapids; three times is far from both.
 #[cfg(feature = "half")]
 pub(in crate::mixed) fn is_bf16_fast() -> bool {
     static FAST: OnceLock<bool> = OnceLock::new();
