@@ -7,7 +7,6 @@ use crate::layout::Layout;
 use crate::panel::{self, Block, Panels};
 use crate::strided::{Strided, StridedMut};
 use crate::tile_sizes::Tiling;
-use crate::tiling::Host;
 use crate::{Element, Error};
 
 /// A matrix in blocked storage (see [`Layout`]) for the kernels of one instruction set.
@@ -112,7 +111,7 @@ impl<T: Element> BlockedMatrix<T> {
     pub fn copy_to(&self, target: &mut StridedMut<'_, T>) -> Result<(), Error> {
         self.same_shape((target.rows(), target.cols()))?;
         let (to, row_stride, col_stride) = target.raw();
-        let is_near = size_of_val(self.storage()) <= Host::get().near_bytes;
+        let is_near = size_of_val(self.storage()) <= Tiling::near_bytes();
         let together = if is_near { panel::FEW_TOGETHER } else { panel::MANY_TOGETHER };
         for strip in 0..self.layout.tiles().1 {
             let (first, cols) = self.strip_columns(strip);

@@ -148,8 +148,8 @@ unsafe fn pack_edge<T: Copy>(
     }
 }
 
-/// Copies panels into a block, without their padding. Where rows are adjacent, `together` panels are
-/// emptied side by side: a column then gets so many lines at once.
+/// Copies panels into a block, without their padding. Where rows are adjacent, `together` panels
+/// are emptied side by side: a column then gets so many lines at once.
 ///
 /// # Safety
 /// All entries of `to` are writable; `cols` columns of every panel that holds a row of it are
@@ -192,8 +192,8 @@ pub(crate) unsafe fn unpack<T: Copy>(from: Panels<*const T>, to: Block<*mut T>, 
 /// Panels that are emptied side by side into an array that is in or near the second level: a column
 /// gets half a kilobyte at once.
 pub(crate) const FEW_TOGETHER: usize = 8;
-/// The same for larger arrays, whose columns are in pages of their own: each is visited less often,
-/// and the processor sees a stream of lines.
+/// Panels that are emptied side by side into a larger array, whose columns are in pages of their
+/// own: each page is visited less often, and the processor sees a stream of lines.
 pub(crate) const MANY_TOGETHER: usize = 32;
 
 /// Copies `count` columns of `panels` adjacent panels to columns.

@@ -106,6 +106,11 @@ impl Tiling {
         Tiling { tile, ..rate::blocks(&host.rates, problem, Work::Kernel, depth) }
     }
 
+    /// Arrays of that many bytes in all are in or near the second level of this processor.
+    pub(crate) fn near_bytes() -> usize {
+        Host::get().near_bytes
+    }
+
     /// T of the storage of a matrix with `cols` columns, as part of [`Self::default_for`].
     pub(crate) fn storage_tile<T: Element>(cols: usize) -> usize {
         match cols <= ONE_BLOCK {

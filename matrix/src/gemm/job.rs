@@ -100,8 +100,8 @@ pub(super) struct Job<T: Element> {
 }
 
 /// The cache level in which the operands of C (m×n) ← A (m×k) · B are expected: up to twice the
-/// second level in all are in or near it. Their arrays are then multiplied in place, if they can be,
-/// and nothing is prefetched: at N = 256, prefetching costs 2 % and gains nothing.
+/// second level in all are in or near it. Their arrays are then multiplied in place, if they can
+/// be, and nothing is prefetched: at N = 256, prefetching costs 2 % and gains nothing.
 pub(super) fn reach<T>(m: usize, n: usize, k: usize) -> Reach {
     let area = |a: usize, b: usize| a.saturating_mul(b).saturating_mul(size_of::<T>());
     let all = area(m, k).saturating_add(area(k, n)).saturating_add(area(m, n));

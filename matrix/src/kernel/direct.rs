@@ -3,10 +3,10 @@
 //!
 //! **Why beside the others.** A product of 4×4×4 has 128 flops, which take 4 ns. Packing, a whole
 //! panel of padding, or a description of the tile that is filled in for every call take longer than
-//! that. A direct kernel reads only entries that exist. An incomplete last panel begins so many rows
-//! earlier that it is whole; a mask keeps it from writing the rows that it shares with the panel
-//! before. A panel that is the only one has a mask for `A`, too. All numbers but three addresses are
-//! those of a shape and are written once ([`DirectTile`]).
+//! that. A direct kernel reads only entries that exist. An incomplete last panel begins so many
+//! rows earlier that it is whole; a mask keeps it from writing the rows that it shares with the
+//! panel before. A panel that is the only one has a mask for `A`, too. All numbers but three
+//! addresses are those of a shape and are written once ([`DirectTile`]).
 //!
 //! The arithmetic is that of [`super::MicroKernel`]: one chain of fused multiply-adds in the order
 //! of `k` for each entry, then `α·sum + β·C`, so both give the same bits.
