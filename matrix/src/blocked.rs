@@ -111,13 +111,15 @@ impl<T: Element> BlockedMatrix<T> {
     pub fn copy_to(&self, target: &mut StridedMut<'_, T>) -> Result<(), Error> {
         self.same_shape((target.rows(), target.cols()))?;
         let (to, row_stride, col_stride) = target.raw();
+        let is_near = size_of_val(self.storage()) <= Tiling::near_bytes();
+        let together = if is_near { panel::FEW_TOGETHER } else { panel::MANY_TOGETHER };
         for strip in 0..self.layout.tiles().1 {
             let (first, cols) = self.strip_columns(strip);
             let start = to.wrapping_offset(first as isize * col_stride);
             let block = Block { start, row_stride, col_stride, rows: self.rows(), cols };
             // SAFETY: `StridedMut` checked the strides against its slice and that no two entries
             // overlap.
-            unsafe { panel::unpack(self.strip_panels(strip), block) };
+            unsafe { panel::unpack(self.strip_panels(strip), block, together) };
         }
         Ok(())
     }

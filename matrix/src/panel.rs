@@ -148,12 +148,13 @@ unsafe fn pack_edge<T: Copy>(
     }
 }
 
-/// Copies panels into a block, without their padding.
+/// Copies panels into a block, without their padding. Where rows are adjacent, `together` panels
+/// are emptied side by side: a column then gets so many lines at once.
 ///
 /// # Safety
 /// All entries of `to` are writable; `cols` columns of every panel that holds a row of it are
 /// readable; the two do not overlap.
-pub(crate) unsafe fn unpack<T: Copy>(from: Panels<*const T>, to: Block<*mut T>) {
+pub(crate) unsafe fn unpack<T: Copy>(from: Panels<*const T>, to: Block<*mut T>, together: usize) {
     let panel = from.panel;
     let mut first = 0;
     while first < to.rows {
@@ -163,7 +164,7 @@ pub(crate) unsafe fn unpack<T: Copy>(from: Panels<*const T>, to: Block<*mut T>) 
         // SAFETY: the rows `first..first + rows` of the block, and one panel, lie within the ranges
         // that the caller promises.
         unsafe {
-            let whole = ((to.rows - first) / panel).min(UNPACKED_TOGETHER);
+            let whole = ((to.rows - first) / panel).min(together);
             if to.row_stride == 1 && whole > 1 {
                 // Several panels side by side: a column gets several lines at once.
                 let panels = Panels { start: source, ..from };
@@ -188,8 +189,12 @@ pub(crate) unsafe fn unpack<T: Copy>(from: Panels<*const T>, to: Block<*mut T>) 
     }
 }
 
-/// The number of panels that are emptied side by side: a column then gets half a kilobyte at once.
-const UNPACKED_TOGETHER: usize = 8;
+/// Panels that are emptied side by side into an array that is in or near the second level: a column
+/// gets half a kilobyte at once.
+pub(crate) const FEW_TOGETHER: usize = 8;
+/// Panels that are emptied side by side into a larger array, whose columns are in pages of their
+/// own: each page is visited less often, and the processor sees a stream of lines.
+pub(crate) const MANY_TOGETHER: usize = 32;
 
 /// Copies `count` columns of `panels` adjacent panels to columns.
 ///

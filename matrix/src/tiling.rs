@@ -57,20 +57,29 @@ const ONE_BLOCK: usize = 512;
 /// The size for which the default's tile is chosen: larger problems have the same one.
 const LARGE: usize = 4096;
 
-/// The rates of the processor, and T for elements of 4, 8 and 16 bytes.
-struct HostTiles {
+/// What products want to know about the processor. It is read once.
+pub(crate) struct Host {
     rates: Rates,
+    /// T for elements of 4, 8 and 16 bytes.
     tiles: [usize; 3],
+    /// Operands of that many bytes in all, twice the second level, are in or near it.
+    pub(crate) near_bytes: usize,
+    /// A third of the entries of the second-level TLB: that many columns in pages of their own
+    /// leave room for the other operands.
+    pub(crate) far_columns: usize,
 }
 
-impl HostTiles {
-    fn get() -> &'static HostTiles {
-        static HOST: OnceLock<HostTiles> = OnceLock::new();
+impl Host {
+    pub(crate) fn get() -> &'static Host {
+        static HOST: OnceLock<Host> = OnceLock::new();
         HOST.get_or_init(|| {
+            let machine = Machine::host();
             // A processor whose caches are not known gets those of a current server core.
-            let rates = Rates::of(&Machine::host()).unwrap_or(rate::SERVER_CORE);
+            let rates = Rates::of(&machine).unwrap_or(rate::SERVER_CORE);
             let tiles = [4, 8, 16].map(|bytes| best(&rates, Problem::square(LARGE, bytes), Work::Kernel));
-            HostTiles { rates, tiles }
+            let near_bytes = 2 * rates.l2_bytes as usize;
+            let far_columns = machine.data_tlb(2).map_or(usize::MAX, |tlb| tlb.entries as usize / 3);
+            Host { rates, tiles, near_bytes, far_columns }
         })
     }
 
@@ -90,18 +99,23 @@ impl Tiling {
     /// The default for a product of depth `k` on this processor: the second model's T, and blocks
     /// for the depth that its strips of equal depth have. The processor's caches are read once.
     pub fn default_for<T: Element>(k: usize) -> Tiling {
-        let (host, bytes) = (HostTiles::get(), size_of::<T>());
+        let (host, bytes) = (Host::get(), size_of::<T>());
         let tile = host.tile(bytes);
         let depth = k.max(1).div_ceil(k.max(1).div_ceil(tile));
         let problem = Problem { k, ..Problem::square(LARGE, bytes) };
         Tiling { tile, ..rate::blocks(&host.rates, problem, Work::Kernel, depth) }
     }
 
+    /// Arrays of that many bytes in all are in or near the second level of this processor.
+    pub(crate) fn near_bytes() -> usize {
+        Host::get().near_bytes
+    }
+
     /// T of the storage of a matrix with `cols` columns, as part of [`Self::default_for`].
     pub(crate) fn storage_tile<T: Element>(cols: usize) -> usize {
         match cols <= ONE_BLOCK {
             true => ONE_BLOCK,
-            false => HostTiles::get().tile(size_of::<T>()),
+            false => Host::get().tile(size_of::<T>()),
         }
     }
 }
@@ -152,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_default_holds_its_block_in_the_second_level() {
-        let host = HostTiles::get();
+        let host = Host::get();
         for k in [1, 129, 512, 513, 1000, 1536, 4096, 100_000] {
             let (f32_, f64_) = (Tiling::default_for::<f32>(k), Tiling::default_for::<f64>(k));
             for (tiling, bytes) in [(f32_, 4), (f64_, 8)] {

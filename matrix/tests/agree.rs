@@ -110,6 +110,33 @@ fn results_do_not_depend_on_the_place_of_an_entry() {
     });
 }
 
+/// Deep products of columns that are pages apart copy their panels at once, others row by row.
+#[test]
+fn pages_between_columns_change_no_bits() {
+    fn check<T: Number>(kernel: &'static Kernel) {
+        let (m, n, k, ld) = (61, 9, 1500, 1100);
+        let mut random = Random(11);
+        let b: Vec<T> = (0..k * n).map(|_| T::random(&mut random)).collect();
+        let near: Vec<T> = (0..m * k).map(|_| T::random(&mut random)).collect();
+        let far: Vec<T> =
+            (0..ld * k).map(|i| if i % ld < m { near[i / ld * m + i % ld] } else { T::nan() }).collect();
+        let product = |a: Strided<'_, T>| {
+            let mut c = vec![T::nan(); m * n];
+            let b = Strided::col_major(&b, k, n).unwrap();
+            let to = StridedMut::col_major(&mut c, m, n).unwrap();
+            Gemm::new().kernel(kernel).multiply_strided(T::ONE, a, b, T::ZERO, to).unwrap();
+            c.into_iter().map(T::bits).collect::<Vec<_>>()
+        };
+        let apart = product(Strided::new(&far, m, k, 1, ld as isize).unwrap());
+        assert_eq!(apart, product(Strided::col_major(&near, m, k).unwrap()), "{} {}", kernel.name(), T::NAME);
+    }
+    every_kernel(|kernel| {
+        check::<f64>(kernel);
+        check::<f32>(kernel);
+        check::<Complex<f64>>(kernel);
+    });
+}
+
 #[test]
 fn identity_leaves_every_kernel_operand_alone() {
     fn check<T: Number>(kernel: &'static Kernel) {

@@ -168,3 +168,15 @@ fn faer_views_arrive_as_they_are() {
     small.copy_to(&mut lightfoot_matrix::interop::from_faer_mut(part)).unwrap();
     assert_eq!((array[(2, 3)], array[(5, 7)], array[(6, 3)], array[(2, 8)]), (-1.0, -1.0, 603.0, 208.0));
 }
+
+/// Large matrices are unpacked many panels at a time, and these have an incomplete last panel.
+#[test]
+fn large_matrices_come_back() {
+    fn check<T: Number>(rows: usize, cols: usize) {
+        let data: Vec<T> = (0..rows * cols).map(|i| T::from_parts(i as f64, -1.0)).collect();
+        let matrix = BlockedMatrix::from_strided(Strided::col_major(&data, rows, cols).unwrap()).unwrap();
+        assert!(matrix.to_col_major() == data);
+    }
+    check::<f32>(4003, 1031);
+    check::<f64>(4003, 541);
+}

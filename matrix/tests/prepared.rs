@@ -96,7 +96,16 @@ fn prepared<T: Number>(
 fn check<T: Number>(kernel: &'static Kernel) {
     let mut random = Random(41);
     let mut shapes: Vec<_> = (1..=36).map(|n| (n, n, n)).collect();
-    shapes.extend([(48, 48, 48), (64, 64, 64), (65, 3, 9), (3, 65, 2), (81, 80, 79), (127, 16, 128)]);
+    shapes.extend([
+        (48, 48, 48),
+        (64, 64, 64),
+        (65, 3, 9),
+        (3, 65, 2),
+        (81, 80, 79),
+        (127, 16, 128),
+        (100, 99, 101),
+        (127, 126, 125),
+    ]);
     shapes.extend([(0, 3, 4), (3, 0, 4), (3, 4, 0), (1, 1, 129), (129, 1, 3), (1, 129, 3)]);
     shapes.extend((0..80).map(|_| (1 + random.below(40), 1 + random.below(40), 1 + random.below(40))));
     for (at, (m, n, k)) in shapes.into_iter().enumerate() {

@@ -2,8 +2,8 @@
 //!
 //! **The problem.** A product of 4×4×4 takes 4 ns. A job, scratch memory and its pool took 90.
 //!
-//! **The idea.** If the rows of `A` and of `C` are adjacent, a kernel that masks the last panel
-//! needs no packing, so all that is left of a plan is a cut of `C` into register tiles:
+//! **The idea.** If the rows of `A` and of `C` are adjacent, a kernel whose last panel overlaps the
+//! one before needs no packing, so all that is left of a plan is a cut of `C` into register tiles:
 //!
 //! ```text
 //!            columns in groups of nearly equal width
@@ -11,7 +11,7 @@
 //!  4 panels |       |       |      |   panels in groups of nearly equal height; a product of
 //!           +-------+-------+------+   one tile is one call of its kernel
 //!  3 panels |       |       |      |
-//!           +-------+-------+------+   the last panel has a mask
+//!           +-------+-------+------+   the last panel begins earlier, so that it is whole
 //! ```
 //!
 //! **Leaves out** complex numbers, arrays whose rows are not adjacent, and depths and sizes beyond
@@ -22,7 +22,8 @@ use crate::{Element, Real};
 
 /// The most rows, columns and steps of `k` of a direct product.
 const MOST: usize = 128;
-/// The most multiply-adds of a direct product: beyond that, packing pays.
+/// The most multiply-adds of a direct product whose panels are all whole: beyond that, the loops
+/// around the other kernels pay. If the last panel is incomplete, they would copy it.
 const MOST_WORK: usize = 80 * 80 * 80;
 /// Columns of `A` and `B` that are further apart than this lie in pages of their own, and more than
 /// [`FEW`] of them are packed.
@@ -69,6 +70,11 @@ pub(super) struct Plan<R: 'static> {
     kernels: DirectKernels<R>,
     panels: Cut,
     n: usize,
+}
+
+/// Whether several threads would not compute the product faster than direct kernels on one.
+pub(super) fn is_for_one_thread((m, n, k): Shape) -> bool {
+    m.saturating_mul(n).saturating_mul(k) <= MOST_WORK
 }
 
 /// The shape of a product: rows and columns of `C`, and the depth.
@@ -126,7 +132,10 @@ fn tile<T: Element>(
     [a, b, c]: [Strides; 3],
 ) -> Option<(DirectTile<T::Real>, usize)> {
     let adjacent = a.0 == 1 && c.0 == 1 && T::PARTS == 1 && !kernel.direct.is_empty();
-    if !adjacent || m > MOST || n > MOST || k > MOST || m * n * k > MOST_WORK {
+    if !adjacent || m > MOST || n > MOST || k > MOST {
+        return None;
+    }
+    if m * n * k > MOST_WORK && m & (kernel.panel - 1) == 0 {
         return None;
     }
     let far = |stride: isize| stride.unsigned_abs() >= FAR_BYTES / size_of::<T>();
@@ -136,6 +145,8 @@ fn tile<T: Element>(
     let (bytes, panel) = (size_of::<T>() as isize, kernel.panel);
     // Panels are powers of two.
     let panels = (m + panel - 1) >> panel.trailing_zeros();
+    let rows = m - (panels - 1) * panel;
+    let shared = if panels > 1 { panel - rows } else { 0 };
     let tile = DirectTile {
         k,
         a_panel: panel as isize * bytes,
@@ -145,7 +156,8 @@ fn tile<T: Element>(
         b_far: 8 * b.1 * bytes,
         c_panel: panel as isize * bytes,
         c_column: c.1 * bytes,
-        mask: row_mask(m - (panels - 1) * panel),
+        mask: row_mask(rows) << shared,
+        back: shared as isize * bytes,
         update: update(alpha, beta),
         alpha: alpha.re(),
         beta: beta.re(),
@@ -233,24 +245,39 @@ impl<R: Real> Plan<R> {
     /// # Safety
     /// The requirements of [`Self::run`].
     unsafe fn run_tiles(&self, a: *const R, b: *const R, c: *mut R) {
-        let whole = DirectTile { mask: row_mask(self.panel), ..self.last };
         let (mut a, mut c) = (a, c);
-        for group in 0..self.panels.count {
-            let panels = self.panels.piece(group);
-            let kernels = self.kernels[panels - 1];
-            let tile = if group + 1 < self.panels.count { &whole } else { &self.last };
-            let widths = Cut::even(self.n, kernels.len());
-            let (mut b, mut column) = (b, c);
-            for index in 0..widths.count {
-                let width = widths.piece(index);
-                // SAFETY: the tile lies in the product, and its last panel is masked if it is the
-                // last one of the product.
-                unsafe { kernels[width - 1](tile, a, b, column) };
-                b = b.wrapping_byte_offset(width as isize * tile.b_column);
-                column = column.wrapping_byte_offset(width as isize * tile.c_column);
+        let before = self.panels.count - 1;
+        // SAFETY: the tiles lie in the product; the last panel of the last group is the last one of
+        // the product.
+        unsafe {
+            if before > 0 {
+                let whole = DirectTile { mask: row_mask(self.panel), back: 0, ..self.last };
+                for group in 0..before {
+                    let panels = self.panels.piece(group);
+                    self.run_group(&whole, panels, a, b, c);
+                    a = a.wrapping_byte_offset(panels as isize * whole.a_panel);
+                    c = c.wrapping_byte_offset(panels as isize * whole.c_panel);
+                }
             }
-            a = a.wrapping_byte_offset(panels as isize * tile.a_panel);
-            c = c.wrapping_byte_offset(panels as isize * tile.c_panel);
+            self.run_group(&self.last, self.panels.piece(before), a, b, c);
+        }
+    }
+
+    /// Computes all columns of a group of panels.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::run`], for addresses of the group's first row.
+    #[inline(always)]
+    unsafe fn run_group(&self, tile: &DirectTile<R>, panels: usize, a: *const R, b: *const R, c: *mut R) {
+        let kernels = self.kernels[panels - 1];
+        let widths = Cut::even(self.n, kernels.len());
+        let (mut b, mut c) = (b, c);
+        for index in 0..widths.count {
+            let width = widths.piece(index);
+            // SAFETY: the caller's promise; these columns lie in the product.
+            unsafe { kernels[width - 1](tile, a, b, c) };
+            b = b.wrapping_byte_offset(width as isize * tile.b_column);
+            c = c.wrapping_byte_offset(width as isize * tile.c_column);
         }
     }
 }

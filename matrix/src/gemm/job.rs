@@ -13,20 +13,20 @@
 //! has the packed form.
 
 use super::clip::Clip;
-use super::source::{PanelWalk, Source};
+use super::source::{PanelWalk, Plain, Source};
 use super::tile::{last_row_of_tiles, BlockProduct, Edge, Left, Pending, Target};
 use crate::buffer::Buffer;
 use crate::kernel::{Reach, RealKernel, MAX_PANELS};
 use crate::layout::COLUMN_UNIT;
 use crate::panel::Panels;
 use crate::tile_sizes::Tiling;
+use crate::tiling::Host;
 use crate::view::Part;
 use crate::{Element, Error};
 use std::ops::Range;
 
-/// Nothing is prefetched for multiplications that touch at most this much memory: at N = 256,
-/// prefetching costs 2 % and gains nothing.
-const NEAR_BYTES: usize = 2 << 20;
+/// Columns that are as far apart lie in pages of their own.
+const PAGE_BYTES: usize = 4096;
 
 /// The memory of C.
 #[derive(Clone, Copy)]
@@ -99,11 +99,13 @@ pub(super) struct Job<T: Element> {
     pub(super) clip: Clip,
 }
 
-/// The cache level in which the operands of C (m×n) ← A (m×k) · B are expected: up to 2 MB in all
-/// are in or near the second level of any current core.
+/// The cache level in which the operands of C (m×n) ← A (m×k) · B are expected: up to twice the
+/// second level in all are in or near it. Their arrays are then multiplied in place, if they can
+/// be, and nothing is prefetched: at N = 256, prefetching costs 2 % and gains nothing.
 pub(super) fn reach<T>(m: usize, n: usize, k: usize) -> Reach {
     let area = |a: usize, b: usize| a.saturating_mul(b).saturating_mul(size_of::<T>());
-    match area(m, k).saturating_add(area(k, n)).saturating_add(area(m, n)) <= NEAR_BYTES {
+    let all = area(m, k).saturating_add(area(k, n)).saturating_add(area(m, n));
+    match all <= Host::get().near_bytes {
         true => Reach::Near,
         false => Reach::Far,
     }
@@ -140,16 +142,26 @@ impl<T: Element> Job<T> {
         (a, if self.b.copies() { len(cols.min(self.tiling.cols)) } else { 0 })
     }
 
+    /// Whether `depth` columns of an array are in so many pages that prefetching a line of each,
+    /// while a row of tiles is multiplied, takes the second-level TLB from the other operands.
+    fn is_scattered(&self, plain: &Plain<T>, depth: usize) -> bool {
+        let stride = plain.col_stride.unsigned_abs().saturating_mul(size_of::<T>());
+        stride >= PAGE_BYTES && depth > Host::get().far_columns
+    }
+
     /// The panels of the rows (start, length) of `A`. Of an array in place, the panels of an
-    /// incomplete last row of tiles are copied; those of an array to be copied are pending.
+    /// incomplete last row of tiles are copied; those of an array to be copied are pending, unless
+    /// it is scattered.
     ///
     /// # Safety
     /// The requirements of [`Source::block`].
     unsafe fn left(&self, (row, rows): (usize, usize), k: (usize, usize), scratch: *mut T) -> Left<T> {
         let panel = self.panel();
         if let Source::Copied(plain) = self.a {
-            let walk = PanelWalk::of(Panels { start: scratch, stride: panel * k.1, panel });
-            return Left { walk, tail: None, pending: Some(Pending { plain, row, depth: k }) };
+            if !self.is_scattered(&plain, k.1) {
+                let walk = PanelWalk::of(Panels { start: scratch, stride: panel * k.1, panel });
+                return Left { walk, tail: None, pending: Some(Pending { plain, row, depth: k }) };
+            }
         }
         // SAFETY: the caller's promise; the tail lies inside the block.
         unsafe {

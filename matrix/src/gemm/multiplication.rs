@@ -148,7 +148,7 @@ impl Gemm {
     ) -> Result<(), Error> {
         check_shapes((a.rows(), a.cols()), (b.rows(), b.cols()), (c.rows(), c.cols()))?;
         let (m, n, k) = (c.rows(), c.cols(), a.cols());
-        if m != 0 && n != 0 && k != 0 && alpha != T::ZERO && self.tiling.is_none() {
+        if m != 0 && n != 0 && k != 0 && alpha != T::ZERO && self.is_direct((m, n, k)) {
             let kernel = <T::Real as Real>::kernel(self.kernel);
             let (shape, strides, roles) = direct::form((m, n, k), [a.strides(), b.strides(), c.strides()]);
             let addresses = match roles {
@@ -164,6 +164,12 @@ impl Gemm {
         self.multiply_by_blocks(Clip::None, alpha, a, b, beta, c)
     }
 
+    /// Whether direct kernels, which run on one thread, may compute a product.
+    #[inline]
+    fn is_direct(&self, shape: direct::Shape) -> bool {
+        self.tiling.is_none() && (self.threads == 1 || direct::is_for_one_thread(shape))
+    }
+
     /// The plan of a small product, if it is one that direct kernels compute best.
     pub(super) fn plan<T: Element>(
         &self,
@@ -172,7 +178,7 @@ impl Gemm {
         strides: [(isize, isize); 3],
     ) -> Option<direct::Plan<T::Real>> {
         let (m, n, k) = shape;
-        if m == 0 || n == 0 || k == 0 || factors.0 == T::ZERO || self.tiling.is_some() {
+        if m == 0 || n == 0 || k == 0 || factors.0 == T::ZERO || !self.is_direct(shape) {
             return None;
         }
         let (shape, strides, _) = direct::form(shape, strides);

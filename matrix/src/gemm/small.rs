@@ -54,6 +54,8 @@ pub(super) fn run<T: Element>(
             c_panel: bytes(to.layout.first_panel_stride()),
             c_column: bytes(panel),
             mask: row_mask(rows - (panels - 1) * panel),
+            // Panels of storage are whole.
+            back: 0,
             update: direct::update(alpha, beta),
             alpha: alpha.re(),
             beta: beta.re(),

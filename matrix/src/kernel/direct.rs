@@ -3,9 +3,10 @@
 //!
 //! **Why beside the others.** A product of 4×4×4 has 128 flops, which take 4 ns. Packing, a whole
 //! panel of padding, or a description of the tile that is filled in for every call take longer than
-//! that. A direct kernel reads only entries that exist: its last panel has a mask, for `A` as for
-//! `C`, so neither needs padding. All its numbers but three addresses are those of a shape and are
-//! written once ([`DirectTile`]).
+//! that. A direct kernel reads only entries that exist. An incomplete last panel begins so many
+//! rows earlier that it is whole; a mask keeps it from writing the rows that it shares with the
+//! panel before. A panel that is the only one has a mask for `A`, too. All numbers but three
+//! addresses are those of a shape and are written once ([`DirectTile`]).
 //!
 //! The arithmetic is that of [`super::MicroKernel`]: one chain of fused multiply-adds in the order
 //! of `k` for each entry, then `α·sum + β·C`, so both give the same bits.
@@ -30,8 +31,11 @@ pub struct DirectTile<T> {
     pub c_panel: isize,
     /// Bytes from one column of `C` to the next.
     pub c_column: isize,
-    /// The existing rows of the last panel, 1 to a whole panel: that many low bits are set.
+    /// The rows of the last panel that are written, as bits.
     pub mask: u32,
+    /// Bytes by which the last panel of `A` and of `C` begins before the end of the one before it;
+    /// zero if there is one panel.
+    pub back: isize,
     /// What happens to `C`.
     pub update: Update,
     /// Factor of the product.
@@ -63,7 +67,8 @@ pub(crate) fn row_mask(rows: usize) -> u32 {
 /// # Safety
 /// The processor has the kernel's features. For every panel, step of `k` and column of the kernel,
 /// the entries of `A` and `B` are readable and those of `C` writable, and initialised unless `beta`
-/// is 0; of the last panel only the rows in `mask` need to exist.
+/// is 0. All rows of the panels of `A` are readable, or those in `mask` if there is one panel; of
+/// the last panel of `C` only the rows in `mask` need to exist.
 pub type DirectKernel<T> = unsafe fn(&DirectTile<T>, *const T, *const T, *mut T);
 
 /// The direct kernels of an instruction set: `[p - 1][c - 1]` takes `p` panels and `c` columns.

@@ -6,18 +6,20 @@
 use super::direct::{DirectKernel, DirectTile, Update};
 use std::arch::x86_64::*;
 
-/// A mask of the first `rows` of four 8-byte lanes.
+/// A mask of those of four 8-byte lanes whose bits are set.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn four_lanes(rows: u32) -> __m256i {
-    _mm256_cmpgt_epi64(_mm256_set1_epi64x(i64::from(rows)), _mm256_set_epi64x(3, 2, 1, 0))
+fn four_lanes(bits: u32) -> __m256i {
+    let lanes = _mm256_set_epi64x(8, 4, 2, 1);
+    _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(i64::from(bits)), lanes), lanes)
 }
 
-/// A mask of the first `rows` of eight 4-byte lanes.
+/// A mask of those of eight 4-byte lanes whose bits are set.
 #[target_feature(enable = "avx2")]
 #[inline]
-fn eight_lanes(rows: u32) -> __m256i {
-    _mm256_cmpgt_epi32(_mm256_set1_epi32(rows as i32), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0))
+fn eight_lanes(bits: u32) -> __m256i {
+    let lanes = _mm256_set_epi32(128, 64, 32, 16, 8, 4, 2, 1);
+    _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(bits as i32), lanes), lanes)
 }
 
 macro_rules! direct {
@@ -52,19 +54,22 @@ macro_rules! direct {
                 c: *mut $real,
             ) {
                 let mut sums = [[$zero(); P]; C];
-                let mask = $mask(tile.mask.trailing_ones());
+                let mask = $mask(tile.mask);
                 let (a_panel, a_step, b_step) = (tile.a_panel, tile.a_step, tile.b_step);
+                let back = if P > 1 { tile.back } else { 0 };
+                let last = (P as isize - 1) * a_panel - back;
                 let (mut a, mut b) = (a as isize, b as isize);
                 for _ in 0..tile.k {
                     let mut left = [$zero(); P];
                     for p in 0..P {
-                        let at = (a + p as isize * a_panel) as *const $real;
-                        // SAFETY: the existing rows of panel `p` are readable.
+                        let at = a + if p + 1 < P { p as isize * a_panel } else { last };
+                        // SAFETY: all rows of panel `p` are readable, or those in the mask if there
+                        // is one panel only.
                         left[p] = unsafe {
-                            if p + 1 < P {
-                                $load(at)
+                            if P > 1 {
+                                $load(at as *const $real)
                             } else {
-                                $masked_load(at, mask)
+                                $masked_load(at as *const $real, mask)
                             }
                         };
                     }
@@ -80,7 +85,8 @@ macro_rules! direct {
                 }
                 let is_last = |p: usize| p + 1 == P;
                 let c_at = |p: usize, j: usize| {
-                    (c as isize + p as isize * tile.c_panel + j as isize * tile.c_column) as *mut $real
+                    let back = if is_last(p) { back } else { 0 };
+                    (c as isize + p as isize * tile.c_panel - back + j as isize * tile.c_column) as *mut $real
                 };
                 // SAFETY: the existing rows of panel `p` are writable in column `j`.
                 let put = |p: usize, j: usize, value| unsafe {

@@ -32,12 +32,17 @@ product!(half::bf16, half::bf16, f32, BF16_BF16);
 product!(half::f16, half::f16, f32, F16_F16);
 
 /// A kernel of the list of `$pair`: its name, when it is available, its shape, its words and its
-/// function.
+/// function; then when it is faster than the next one, if not always.
 macro_rules! kernel {
     ($name:literal, $available:expr, $rows:literal x $columns:literal, $depth:literal, $pack:ident, $run:expr) => {
+        kernel!($name, $available, $rows x $columns, $depth, $pack, $run, true)
+    };
+    ($name:literal, $available:expr, $rows:literal x $columns:literal, $depth:literal, $pack:ident, $run:expr,
+     $fast:expr) => {
         TileKernel {
             name: $name,
             is_available: || $available,
+            is_fast: || $fast,
             rows: $rows,
             columns: $columns,
             depth: $depth,
@@ -84,7 +89,7 @@ pairs!(I16_I16, (i16, i16));
 #[cfg(feature = "half")]
 const BF16_BF16: &[TileKernel<(half::bf16, half::bf16)>] = &[
     #[cfg(target_arch = "x86_64")]
-    kernel!("bf16", avx512::has_bf16(), 48 x 8, 2, avx512, avx512::bf16::<3>),
+    kernel!("bf16", avx512::has_bf16(), 48 x 8, 2, avx512, avx512::bf16::<3>, avx512::is_bf16_fast()),
     #[cfg(target_arch = "x86_64")]
     kernel!("avx512", avx512::has_avx512(), 48 x 8, 1, avx512, avx512::floats::<3>),
     #[cfg(target_arch = "x86_64")]
