@@ -24,6 +24,10 @@ const COUNTED_BYTES: usize = 256;
 /// In shorter texts a single match is found sooner without a look for its line.
 const FAR_BYTES: usize = 16 << 10;
 
+/// In longer ones, the lines that end behind so many bytes are searched for it before the others
+/// are looked through: few, so that small tables take them.
+const NEXT_BYTES: usize = 512;
+
 /// A compiled expression.
 ///
 /// A clone is cheap and should be made for each thread, as clones do not share scratch memory.
@@ -157,17 +161,17 @@ impl Regex {
         }
     }
 
-    /// The first match at or after `at`, where matches lie within lines: in the rest of the line,
-    /// or in the next line that matches.
+    /// The first match at or after `at`, where matches lie within lines: in some lines nearby, or
+    /// in the next line that matches.
     fn find_by_lines(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
-        let mut line = at..crate::line::end_of(text, at, b'\n');
+        let mut lines = at..crate::line::end_of(text, at + NEXT_BYTES, b'\n');
         loop {
-            let end = line.start + crate::line::content(&text[line.clone()], b'\n');
-            if let Some(found) = self.spans.search(text, line.start..end) {
+            let end = lines.start + crate::line::content(&text[lines.clone()], b'\n');
+            if let Some(found) = self.spans.search(text, lines.start..end) {
                 return Some(found);
             }
-            let next = self.first_line(&text[line.end..])?;
-            line = line.end + next.start..line.end + next.end;
+            let next = self.first_line(&text[lines.end..])?;
+            lines = lines.end + next.start..lines.end + next.end;
         }
     }
 
