@@ -3,7 +3,7 @@
 //! It runs in the middle of anything, so it calls nothing but the system and reads nothing but
 //! atomics.
 
-use super::{Slot, PAGE_BYTES, SLOTS};
+use super::slot::{Slot, PAGE_BYTES, SLOTS};
 use std::sync::atomic::Ordering;
 use std::sync::OnceLock;
 

@@ -44,39 +44,17 @@
 //! **Leaves out** bytes that another process overwrites in place: a reader sees old and new ones,
 //! as it does between two reads.
 
+use slot::{Slot, PAGE_BYTES, SLOTS};
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::Once;
 
 mod fault;
-
-/// The most files that are mapped at once; further ones are refused.
-const MOST_FILES: usize = 16;
-
-/// The smallest page of Linux on any processor: ranges are rounded to the real one by the system.
-const PAGE_BYTES: usize = 4096;
-
-/// What the handler knows about a mapping.
-struct Slot {
-    is_taken: AtomicBool,
-    /// The first address; 0 if there is no mapping.
-    start: AtomicUsize,
-    end: AtomicUsize,
-    has_shrunk: AtomicBool,
-}
-
-static SLOTS: [Slot; MOST_FILES] = [const {
-    Slot {
-        is_taken: AtomicBool::new(false),
-        start: AtomicUsize::new(0),
-        end: AtomicUsize::new(0),
-        has_shrunk: AtomicBool::new(false),
-    }
-}; MOST_FILES];
+mod slot;
 
 /// A file in memory.
 #[derive(Debug)]

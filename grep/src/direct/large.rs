@@ -1,13 +1,13 @@
 //! Searches regular files that are too large for one buffer: one thread or several read them in
 //! pieces.
 //!
-//! One thread reads a file as it reads a pipe. Several threads take ranges of equal size in turn. Each reads its range into its
-//! own buffer, which stays in its cache, and searches the lines that *begin* in that range: it
-//! looks at the byte in front of the range, and reads on to the end of the last line. So no thread
-//! waits for another one to find line ends, and memory is bounded by the longest line. Line numbers
-//! of a range need the line ends of all ranges before it. A thread counts those of its range first,
-//! so the next one never waits long. Ranges may be mapped in place of being read, as
-//! [`mapped`](super::mapped) chooses.
+//! One thread reads a file as it reads a pipe. Several threads take ranges of equal size in turn.
+//! Each reads its range into its own buffer, which stays in its cache, and searches the lines that
+//! *begin* in that range: it looks at the byte in front of the range, and reads on to the end of
+//! the last line. So no thread waits for another one to find line ends, and memory is bounded by
+//! the longest line. Line numbers of a range need the line ends of all ranges before it. A thread
+//! counts those of its range first, so the next one never waits long. Ranges may be mapped in place
+//! of being read, as [`mapped`](super::mapped) chooses.
 
 use super::mapped::{Map, Pace, Way};
 use super::piece::{line_ends, PieceContext, Sizes, LINE_BYTES};
@@ -95,6 +95,7 @@ impl Large<'_> {
     }
 
     /// The lines that begin in a range of the mapped file; `None` if they have to be read.
+    #[inline(never)]
     fn mapped_lines(&self, range: &Range<usize>, mapped: &MappedFile) -> Option<Lines> {
         let text = mapped.bytes();
         let before = range.start.min(1);
@@ -114,6 +115,7 @@ impl Large<'_> {
     }
 
     /// The lines that begin in a range, in either way.
+    #[inline(never)]
     fn lines_by(
         &self,
         way: Way,
@@ -407,6 +409,7 @@ impl Thread {
     }
 
     /// How the next range comes into memory.
+    #[inline(never)]
     fn way_of(&mut self, range: &Range<usize>) -> Way {
         let last = std::mem::replace(&mut self.bytes, range.len());
         self.pace.next(last)

@@ -80,14 +80,16 @@ impl Pace {
 pub(super) struct Map<'f> {
     file: &'f File,
     mapped: MappedFile,
-    pub(super) pace: Pace,
+    pace: Pace,
+    /// Where the piece before this one began.
+    before: usize,
     /// The piece, unless it was read.
     pub(super) piece: Option<Range<usize>>,
 }
 
 impl<'f> Map<'f> {
     pub(super) fn new(file: &'f File, mapped: MappedFile, mapping: Mapping) -> Map<'f> {
-        Map { file, mapped, pace: Pace::new(mapping), piece: None }
+        Map { file, mapped, pace: Pace::new(mapping), before: 0, piece: None }
     }
 
     pub(super) fn file(&self) -> &'f File {
@@ -98,8 +100,16 @@ impl<'f> Map<'f> {
         self.mapped.bytes()
     }
 
+    /// The way for the piece that begins at a place of the file.
+    #[inline(never)]
+    pub(super) fn way_at(&mut self, at: usize) -> Way {
+        let before = std::mem::replace(&mut self.before, at);
+        self.pace.next(at.saturating_sub(before))
+    }
+
     /// Whole lines from a place on; `None` if they have to be read: there is no line end near, or
     /// the file is not what it was.
+    #[inline(never)]
     pub(super) fn lines_from(&self, start: usize, sizes: &Sizes) -> Option<Range<usize>> {
         let text = self.text();
         let end = text.len().min(start.saturating_add(sizes.mapped));
@@ -111,13 +121,22 @@ impl<'f> Map<'f> {
         }
         // A long line, which nobody has to copy.
         let most = text.len().min(start.saturating_add(sizes.whole)).max(end);
-        if !self.mapped.load(end..most) {
-            return None;
+        let mut from = end;
+        while from < most {
+            let to = most.min(from + sizes.mapped);
+            if !self.mapped.load(from..to) {
+                return None;
+            }
+            if let Some(at) = memchr::memchr(b'\n', &text[from..to]) {
+                return Some(start..from + at + 1);
+            }
+            from = to;
         }
-        memchr::memchr(b'\n', &text[end..most]).map(|at| start..end + at + 1)
+        None
     }
 
     /// Whether the file is what it was up to the end of the piece.
+    #[inline(never)]
     pub(super) fn stands(&self) -> bool {
         self.piece.as_ref().is_none_or(|piece| self.mapped.still_has(self.file, piece.end))
     }

@@ -66,7 +66,7 @@ enum Next {
 /// A stream, and its current piece.
 pub(super) struct Stream<'f, R> {
     from: R,
-    /// The same file, if it may be mapped, and the piece, if it is.
+    /// The file in memory, if it may be mapped, and the piece, if it is.
     map: Option<Map<'f>>,
     buffer: Vec<u8>,
     /// Where the piece begins in the buffer.
@@ -147,6 +147,7 @@ impl<'f, R: Read> Stream<'f, R> {
 
     /// Whether the results of the piece count; if not, the file has become shorter, and what is
     /// left of the piece comes next.
+    #[inline(never)]
     fn stands(&mut self) -> io::Result<bool> {
         match self.mapped_piece() {
             Some((map, piece)) if !map.stands() => {
@@ -159,6 +160,7 @@ impl<'f, R: Read> Stream<'f, R> {
     }
 
     /// Forgets what was read, and reads on from a place of the file.
+    #[inline(never)]
     fn read_from(&mut self, at: usize) -> io::Result<()> {
         if let Some(map) = &mut self.map {
             map.piece = None;
@@ -171,13 +173,14 @@ impl<'f, R: Read> Stream<'f, R> {
     }
 
     /// Continues with lines of the mapped file; false if they are to be read.
+    #[inline(never)]
     fn next_mapped(&mut self) -> io::Result<bool> {
         let Some(map) = &mut self.map else { return Ok(false) };
-        let (at, bytes) = match &map.piece {
-            Some(piece) => (piece.end, piece.len()),
-            None => (self.offset as usize + self.whole - self.start, self.whole - self.start),
+        let at = match &map.piece {
+            Some(piece) => piece.end,
+            None => self.offset as usize + self.whole - self.start,
         };
-        let way = map.pace.next(bytes);
+        let way = map.way_at(at);
         let was_mapped = map.piece.take().is_some();
         if way == Way::Mapped {
             map.piece = map.lines_from(at, &self.sizes);
