@@ -1,5 +1,5 @@
 //! Rates of a planned [`lightfoot_pattern::Regex`] on a file: counting lines, pushing lines, all
-//! spans.
+//! spans, matches asked for one by one, and the same by the `regex` crate.
 //!
 //! `cargo bench -p lightfoot-pattern --bench lines -- TEXT [-i] [--count] [--engine NAME] (-e
 //! PATTERN | -f LIST)...`; with `--count` lines are only counted. Each pattern or list of words is
@@ -60,8 +60,8 @@ fn arguments() -> Arguments {
 fn main() {
     let arguments = arguments();
     println!(
-        "{:<36} {:>10} {:>9} {:>8} {:>8} {:>8} {:>9}",
-        "pattern", "engine", "lines", "count", "push", "spans", "build µs"
+        "{:<36} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9}",
+        "pattern", "engine", "lines", "count", "push", "spans", "single", "regex", "build µs"
     );
     for row in &arguments.rows {
         let start = Instant::now();
@@ -74,21 +74,27 @@ fn main() {
         }
         let regex = builder.build_many(&row.patterns).expect("the pattern parses");
         let built = start.elapsed().as_secs_f64() * 1e6;
-        verify(row, arguments.case, &regex, &arguments.text[..arguments.text.len().min(1 << 20)]);
+        let other = other(row, arguments.case);
+        verify(row, &other, &regex, &arguments.text[..arguments.text.len().min(1 << 20)]);
         let text = &arguments.text[..];
         let lines = regex.count_lines(text);
         let rate = |best: Duration| text.len() as f64 / best.as_secs_f64() / 1e9;
         let count = rate(best(|| regex.count_lines(black_box(text))));
-        let (push, spans) = match arguments.only_count {
-            true => (f64::NAN, f64::NAN),
-            false => (
+        let [push, spans, single, theirs] = match arguments.only_count {
+            true => [f64::NAN; 4],
+            false => [
                 rate(best(|| pushed(&regex, black_box(text)))),
                 rate(best(|| regex.find_iter(black_box(text)).count() as u64)),
-            ),
+                rate(best(|| one_by_one(black_box(text), |text, at| regex.find_at(text, at)))),
+                rate(best(|| {
+                    one_by_one(black_box(text), |text, at| other.find_at(text, at).map(|found| found.range()))
+                })),
+            ],
         };
         let name: String = row.name.chars().take(36).collect();
         println!(
-            "{name:<36} {:>10} {lines:>9} {count:>8.2} {push:>8.2} {spans:>8.2} {built:>9.0}",
+            "{name:<36} {:>10} {lines:>9} {count:>8.2} {push:>8.2} {spans:>8.2} {single:>8.2} {theirs:>8.2} \
+             {built:>9.0}",
             regex.engine()
         );
     }
@@ -103,6 +109,16 @@ fn pushed(regex: &Regex, text: &[u8]) -> u64 {
     bytes
 }
 
+/// The number of matches that are not empty, each asked for behind the one before.
+fn one_by_one(text: &[u8], next: impl Fn(&[u8], usize) -> Option<std::ops::Range<usize>>) -> u64 {
+    let (mut at, mut count) = (0, 0);
+    while let Some(found) = next(text, at).filter(|found| !found.is_empty()) {
+        at = found.end;
+        count += 1;
+    }
+    count
+}
+
 fn best(mut pass: impl FnMut() -> u64) -> Duration {
     let mut best = Duration::MAX;
     for _ in 0..5 {
@@ -113,16 +129,21 @@ fn best(mut pass: impl FnMut() -> u64) -> Duration {
     best
 }
 
-fn verify(row: &Row, case: Case, regex: &Regex, text: &[u8]) {
+/// The row as the `regex` crate reads it.
+fn other(row: &Row, case: Case) -> regex::bytes::Regex {
     let escaped: Vec<String> = match row.words {
         true => row.patterns.iter().map(|word| regex_syntax::escape(word)).collect(),
         false => row.patterns.clone(),
     };
-    let other = regex::bytes::RegexBuilder::new(&escaped.join("|"))
+    regex::bytes::RegexBuilder::new(&escaped.join("|"))
         .case_insensitive(case == Case::Insensitive)
+        .multi_line(true)
         .size_limit(1 << 30)
         .build()
-        .expect("the pattern parses");
+        .expect("the pattern parses")
+}
+
+fn verify(row: &Row, other: &regex::bytes::Regex, regex: &Regex, text: &[u8]) {
     let lines = text.split_inclusive(|&byte| byte == b'\n');
     let expected = lines.filter(|line| other.is_match(line.strip_suffix(b"\n").unwrap_or(line))).count();
     assert_eq!(regex.count_lines(text), expected as u64, "{}", row.name);

@@ -10,6 +10,33 @@ use proptest::prelude::*;
 use std::ops::{ControlFlow, Range};
 use truth::{lines, naive};
 
+/// The next match, asked for one by one in a text that is long enough to be passed over, is the one
+/// that the `regex` crate finds in the lines.
+#[test]
+fn single_matches_of_long_texts_are_those_of_their_lines() {
+    let filler = "zz zzz\n".repeat(5_000);
+    let some = "ab cd é\nÉab Ab b\n\nfoo aab\n";
+    let text = [some, &filler, some, "aaab", &filler, "b ", some, &filler, "é ab"].concat();
+    let text = text.as_bytes();
+    for pattern in PATTERNS {
+        let regex = Regex::new(pattern).unwrap();
+        if regex.can_be_empty() {
+            continue;
+        }
+        let (_, spans) = naive(pattern, text);
+        let (mut at, mut found) = (0, Vec::new());
+        while let Some(next) = regex.find_at(text, at) {
+            at = next.end;
+            found.push(next);
+        }
+        assert_eq!(found, spans, "{pattern:?}");
+        for line in lightfoot_pattern::line::each(text, b'\n').step_by(97) {
+            let expected = spans.iter().find(|span| span.start >= line.start);
+            assert_eq!(regex.find_at(text, line.start).as_ref(), expected, "{pattern:?} {line:?}");
+        }
+    }
+}
+
 /// Holds all engines against the truth, the planned one included.
 fn check(pattern: &str, text: &[u8]) {
     let (expected, spans) = naive(pattern, text);

@@ -1,23 +1,25 @@
 //! Searches regular files that are too large for one buffer: one thread or several read them in
 //! pieces.
 //!
-//! Nothing is mapped. Another process may shorten a file at any time: a signal then ends a process
-//! that reads a missing mapped page, while a read is only short. One thread reads a file as it
-//! reads a pipe. Several threads take ranges of equal size in turn. Each reads its range into its
-//! own buffer, which stays in its cache, and searches the lines that *begin* in that range: it
-//! looks at the byte in front of the range, and reads on to the end of the last line. So no thread
-//! waits for another one to find line ends, and memory is bounded by the longest line. Line numbers
-//! of a range need the line ends of all ranges before it. A thread counts those of its range first,
-//! so the next one never waits long.
+//! One thread reads a file as it reads a pipe. Several threads take ranges of equal size in turn.
+//! Each reads its range into its own buffer, which stays in its cache, and searches the lines that
+//! *begin* in that range: it looks at the byte in front of the range, and reads on to the end of
+//! the last line. So no thread waits for another one to find line ends, and memory is bounded by
+//! the longest line. Line numbers of a range need the line ends of all ranges before it. A thread
+//! counts those of its range first, so the next one never waits long. Ranges may be mapped in place
+//! of being read, as [`mapped`](super::mapped) chooses.
 
+use super::mapped::{Map, Pace, Way};
 use super::piece::{line_ends, PieceContext, Sizes, LINE_BYTES};
 use super::print::{PieceSink, ThreadScratch};
 use super::searcher::{is_marked, Answer, Direct};
 use super::spread::Spread;
 use super::stream::{Nul, Stream};
 use super::turn::{lock, Turn, Turns};
+use crate::arguments::Mapping;
 use crate::outcome::SearchOutcome;
 use crate::walk::Haystack;
+use mapped_file::MappedFile;
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::{ControlFlow, Range};
@@ -79,14 +81,52 @@ impl Large<'_> {
                 _ => memchr::memchr(b'\n', &text[before - 1..own]).map_or(own, |at| before + at),
             };
             if start == own {
-                return Ok(Lines { begin, place: 0..0, offset });
+                return Ok(Lines { base: Base::Buffer(begin), place: 0..0, offset });
             }
             let line_end = memchr::memchr(b'\n', &text[own - 1..]).map(|at| own + at);
             match line_end {
-                Some(end) => return Ok(Lines { begin, place: start..end, offset }),
-                None if filled < wanted => return Ok(Lines { begin, place: start..filled, offset }),
+                Some(end) => return Ok(Lines { base: Base::Buffer(begin), place: start..end, offset }),
+                None if filled < wanted => {
+                    return Ok(Lines { base: Base::Buffer(begin), place: start..filled, offset })
+                }
                 None => wanted = self.more_than(wanted, from),
             }
+        }
+    }
+
+    /// The lines that begin in a range of the mapped file; `None` if they have to be read.
+    #[inline(never)]
+    fn mapped_lines(&self, range: &Range<usize>, mapped: &MappedFile) -> Option<Lines> {
+        let text = mapped.bytes();
+        let before = range.start.min(1);
+        if !mapped.load(range.start - before..range.end.saturating_add(self.sizes.beyond)) {
+            return None;
+        }
+        let own = &text[range.start - before..range.end];
+        let start = match before {
+            0 => 0,
+            _ => memchr::memchr(b'\n', own).map_or(range.end, |at| range.start + at),
+        };
+        if start == range.end {
+            return Some(Lines { base: Base::Mapped, place: 0..0, offset: 0 });
+        }
+        let end = range.end + memchr::memchr(b'\n', &text[range.end - 1..])?;
+        Some(Lines { base: Base::Mapped, place: start..end, offset: 0 })
+    }
+
+    /// The lines that begin in a range, in either way.
+    #[inline(never)]
+    fn lines_by(
+        &self,
+        way: Way,
+        range: &Range<usize>,
+        mapped: Option<&MappedFile>,
+        buffer: &mut Vec<u8>,
+    ) -> io::Result<Lines> {
+        let of_map = mapped.filter(|_| way == Way::Mapped);
+        match of_map.and_then(|mapped| self.mapped_lines(range, mapped)) {
+            Some(lines) => Ok(lines),
+            None => self.lines(range, buffer),
         }
     }
 
@@ -102,12 +142,20 @@ impl Large<'_> {
     }
 }
 
-/// Whole lines in a buffer.
+/// Where the text of lines begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Base {
+    /// Here in a buffer: at the start of a cache line, because the system copies a seventh faster
+    /// to there.
+    Buffer(usize),
+    /// With the mapped file.
+    Mapped,
+}
+
+/// Whole lines in a buffer or in the mapped file.
 struct Lines {
-    /// Where the text that was read begins in the buffer: at the start of a cache line, because the
-    /// system copies a seventh faster to there.
-    begin: usize,
-    /// The place of the lines in that text.
+    base: Base,
+    /// The place of the lines in their text.
     place: Range<usize>,
     /// The place of the text's first byte in the file.
     offset: u64,
@@ -115,16 +163,26 @@ struct Lines {
 
 impl Lines {
     /// No lines.
-    const NONE: Lines = Lines { begin: 0, place: 0..0, offset: 0 };
+    const NONE: Lines = Lines { base: Base::Buffer(0), place: 0..0, offset: 0 };
 
-    /// The text that was read.
-    fn text<'b>(&self, buffer: &'b [u8]) -> &'b [u8] {
-        &buffer[self.begin..]
+    /// The text that the lines are from.
+    fn text<'b>(&self, buffer: &'b [u8], mapped: Option<&'b MappedFile>) -> &'b [u8] {
+        match (self.base, mapped) {
+            (Base::Mapped, Some(mapped)) => mapped.bytes(),
+            (Base::Mapped, None) => &[],
+            (Base::Buffer(begin), _) => &buffer[begin..],
+        }
     }
 
     /// The lines alone.
-    fn only<'b>(&self, buffer: &'b [u8]) -> &'b [u8] {
-        &self.text(buffer)[self.place.clone()]
+    fn only<'b>(&self, buffer: &'b [u8], mapped: Option<&'b MappedFile>) -> &'b [u8] {
+        &self.text(buffer, mapped)[self.place.clone()]
+    }
+
+    /// Whether the file still has these lines, which were read from it or mapped.
+    fn stand(&self, mapped: Option<&MappedFile>, file: &File) -> bool {
+        let is_gone = |mapped: &MappedFile| !mapped.still_has(file, self.place.end);
+        self.base != Base::Mapped || !mapped.is_some_and(is_gone)
     }
 }
 
@@ -147,16 +205,20 @@ impl Direct {
             return None;
         }
         let path = haystack.path.as_os_str().as_bytes();
+        let may_map = self.mapping != Mapping::Never && matches!(on_nul, Nul::Ignored | Nul::InLines);
+        let mapped = if may_map { MappedFile::new(large.file, large.bytes) } else { None };
         // Threads would read each long line once for every range that it touches.
         let has_long_lines = memchr::memchr(b'\n', first).is_none();
         let threads = if has_long_lines { 1 } else { self.threads_for(&large, on_nul) };
         match self.answer {
             Answer::Count | Answer::CountMatches if threads > 1 => {
-                Some(self.count_shared(&large, threads).and_then(|count| self.say_count(path, count, out)))
+                let count = self.count_shared(&large, mapped.as_ref(), threads);
+                Some(count.and_then(|count| self.say_count(path, count, out)))
             }
             Answer::Lines | Answer::Matches if threads > 1 => {
                 let checks_lines = on_nul == Nul::InLines;
-                let any = self.print_shared(path, &large, checks_lines, threads, out);
+                let shared = Shared { large, mapped: mapped.as_ref(), threads, checks_lines };
+                let any = self.print_shared(path, shared, out);
                 Some(any.map(|any| SearchOutcome { any, stats: None }))
             }
             _ => {
@@ -166,7 +228,9 @@ impl Direct {
                 let expected =
                     usize::try_from(large.bytes).map_or(usize::MAX, |bytes| bytes.saturating_add(1));
                 let begun = std::mem::take(buffer);
-                let mut stream = Stream::begun(large.file, on_nul, begun, large.read, expected, self.sizes);
+                let map = mapped.map(|mapped| Map::new(large.file, mapped, self.mapping));
+                let stream = Stream::begun(large.file, on_nul, begun, large.read, expected, self.sizes);
+                let mut stream = stream.with_map(map);
                 let found = self.search_stream(haystack, &mut stream, out);
                 *buffer = stream.into_buffer();
                 Some(found)
@@ -195,15 +259,29 @@ impl Direct {
         }
     }
 
-    fn count_shared(&self, large: &Large<'_>, threads: usize) -> io::Result<u64> {
+    fn count_shared(
+        &self,
+        large: &Large<'_>,
+        mapped: Option<&MappedFile>,
+        threads: usize,
+    ) -> io::Result<u64> {
         let next = Mutex::new(large.ranges(self.sizes.piece));
         // A closure, because the head of the loop would hold the lock while the lines are searched.
         let take = || lock(&next).next();
         let work = || {
-            let (mut sum, mut scratch, mut buffer) = (0, ThreadScratch::default(), Vec::new());
+            let (mut sum, mut thread) = (0, Thread::new(self.mapping));
             while let Some(range) = take() {
-                let lines = large.lines(&range, &mut buffer)?;
-                sum += self.count_piece(lines.only(&buffer), &mut scratch);
+                let mut way = thread.way_of(&range);
+                let Thread { scratch, buffer, .. } = &mut thread;
+                loop {
+                    let lines = large.lines_by(way, &range, mapped, buffer)?;
+                    let count = self.count_piece(lines.only(buffer, mapped), scratch);
+                    if lines.stand(mapped, large.file) {
+                        sum += count;
+                        break;
+                    }
+                    way = Way::Read;
+                }
             }
             Ok(sum)
         };
@@ -221,14 +299,8 @@ impl Direct {
         })
     }
 
-    fn print_shared(
-        &self,
-        path: &[u8],
-        large: &Large<'_>,
-        checks_lines: bool,
-        threads: usize,
-        out: &mut impl Write,
-    ) -> io::Result<bool> {
+    fn print_shared(&self, path: &[u8], shared: Shared<'_>, out: &mut impl Write) -> io::Result<bool> {
+        let Shared { large, mapped, threads, checks_lines } = shared;
         let prefix = self.format.prefix(path);
         let context = PieceContext { checks_lines, ..PieceContext::new(&prefix, None) };
         let mut sink = PieceSink { direct: self, path, text: &[], out, any: false };
@@ -237,31 +309,47 @@ impl Direct {
         // Searches one range and hands in what is to be printed. Every range that was taken must be
         // handed in, because the writer waits for results in order: a range that cannot be read
         // counts as empty, and its error is reported at the end.
-        let work = |number, range, scratch: &mut ThreadScratch, buffer: &mut Vec<u8>| {
-            let lines = large.lines(&range, buffer).unwrap_or_else(|error| {
-                lock(&failed).get_or_insert(error);
-                Lines::NONE
-            });
-            let ends = if self.format.line_number { line_ends(lines.only(buffer)) } else { 0 };
+        let work = |number, range: Range<usize>, way, thread: &mut Thread| {
+            let Thread { scratch, buffer, .. } = thread;
+            let read = |way, buffer: &mut Vec<u8>| {
+                large.lines_by(way, &range, mapped, buffer).unwrap_or_else(|error| {
+                    lock(&failed).get_or_insert(error);
+                    Lines::NONE
+                })
+            };
+            let mut lines = read(way, buffer);
+            let count_ends = self.format.line_number;
+            let ends = if count_ends { line_ends(lines.only(buffer, mapped)) } else { 0 };
             // A thread waits here until all ranges in front of its own have counted their line
             // ends. The count precedes the search, so the wait is short.
             let before = turns.lines_before(number, ends);
             let mut printed = turns.buffer();
-            let (piece, offset) = (lines.place.clone(), lines.offset);
-            let context = PieceContext { piece, offset, first_line: before + 1, ..context.clone() };
-            self.print_piece(lines.text(buffer), &context, scratch, &mut printed);
-            // Long lines are not copied but point into the text, which therefore travels with the
-            // result if it has any.
-            printed.keep(buffer, lines.begin);
+            loop {
+                let (piece, offset) = (lines.place.clone(), lines.offset);
+                let context = PieceContext { piece, offset, first_line: before + 1, ..context.clone() };
+                let text = lines.text(buffer, mapped);
+                self.print_piece(text, &context, scratch, &mut printed);
+                // Long lines are not copied but point into the text, which therefore travels with
+                // the result if it has any.
+                match lines.base {
+                    Base::Buffer(begin) => printed.keep(buffer, begin),
+                    Base::Mapped => printed.keep_copy(text),
+                }
+                if lines.stand(mapped, large.file) {
+                    break;
+                }
+                lines = read(Way::Read, buffer);
+            }
             turns.hand_in(number, printed);
         };
         let spread = Spread::default();
         spread.take_processor();
         let worker = || {
             spread.take_processor();
-            let (mut scratch, mut buffer) = (ThreadScratch::default(), Vec::new());
+            let mut thread = Thread::new(self.mapping);
             while let Some((number, range)) = turns.next() {
-                work(number, range, &mut scratch, &mut buffer);
+                let way = thread.way_of(&range);
+                work(number, range, way, &mut thread);
             }
         };
         // The calling thread writes, because only it has `out`, and searches ranges while no result
@@ -270,10 +358,13 @@ impl Direct {
             for _ in 1..threads {
                 scope.spawn(worker);
             }
-            let (mut scratch, mut buffer) = (ThreadScratch::default(), Vec::new());
+            let mut thread = Thread::new(self.mapping);
             loop {
                 match turns.turn() {
-                    Turn::Work(number, range) => work(number, range, &mut scratch, &mut buffer),
+                    Turn::Work(number, range) => {
+                        let way = thread.way_of(&range);
+                        work(number, range, way, &mut thread);
+                    }
                     Turn::Finished => return Ok(sink.any),
                     Turn::Write(printed) => {
                         let written = sink.write(&printed);
@@ -292,6 +383,36 @@ impl Direct {
             Some(error) => Err(error),
             None => Ok(any),
         }
+    }
+}
+
+/// What the threads of a search that prints share.
+struct Shared<'f> {
+    large: Large<'f>,
+    mapped: Option<&'f MappedFile>,
+    threads: usize,
+    checks_lines: bool,
+}
+
+/// What a thread keeps from range to range.
+struct Thread {
+    scratch: ThreadScratch,
+    buffer: Vec<u8>,
+    pace: Pace,
+    /// Bytes of the last range.
+    bytes: usize,
+}
+
+impl Thread {
+    fn new(mapping: Mapping) -> Thread {
+        Thread { scratch: ThreadScratch::default(), buffer: Vec::new(), pace: Pace::new(mapping), bytes: 0 }
+    }
+
+    /// How the next range comes into memory.
+    #[inline(never)]
+    fn way_of(&mut self, range: &Range<usize>) -> Way {
+        let last = std::mem::replace(&mut self.bytes, range.len());
+        self.pace.next(last)
     }
 }
 
@@ -322,7 +443,7 @@ mod tests {
         let mut buffer = Vec::new();
         let lines = large.ranges(first_bytes).map(|range| {
             let lines = large.lines(&range, &mut buffer).unwrap();
-            (lines.offset + lines.place.start as u64, lines.only(&buffer).to_vec())
+            (lines.offset + lines.place.start as u64, lines.only(&buffer, None).to_vec())
         });
         lines.filter(|(_, lines)| !lines.is_empty()).collect()
     }

@@ -14,6 +14,7 @@ mod file;
 mod folder;
 mod format;
 mod large;
+mod mapped;
 mod piece;
 mod print;
 mod printed;

@@ -50,6 +50,13 @@ impl Printed {
         }
     }
 
+    /// Copies the text if it is still needed, where its owner keeps it.
+    pub(super) fn keep_copy(&mut self, text: &[u8]) {
+        if let Some((_, last)) = self.stretches.last() {
+            self.kept = Some((text[..last.end].to_vec(), 0));
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.filled == 0 && self.stretches.is_empty()
     }
@@ -146,6 +153,10 @@ mod tests {
         assert!(owned.is_empty());
         printed.write(&owned, &mut again).unwrap();
         assert!(again == expected);
+        let mut copied = Vec::new();
+        printed.keep_copy(&text);
+        printed.write(&[], &mut copied).unwrap();
+        assert!(copied == expected);
         printed.clear();
         assert!(printed.is_empty());
     }

@@ -4,7 +4,7 @@ use super::bits::Dense;
 use super::folder::Folder;
 use super::format::Format;
 use super::piece::Sizes;
-use crate::arguments::{Binary, Color, Encoding, Output};
+use crate::arguments::{Binary, Color, Encoding, Mapping, Output};
 use crate::flag;
 use crate::matching::Matching;
 use crate::query::Query;
@@ -36,6 +36,8 @@ pub(crate) struct Direct {
     /// Whether named files are text until a line to be printed has a NUL byte, as mapped files are
     /// in ripgrep.
     pub(super) as_mapped: bool,
+    /// Whether large files are mapped or read.
+    pub(super) mapping: Mapping,
     pub(super) text: bool,
     /// Whether files that were found end at their first NUL byte.
     pub(super) quits: bool,
@@ -75,6 +77,7 @@ impl Direct {
             invert: arguments.invert_match,
             max_count: arguments.max_count,
             as_mapped: settings.as_mapped,
+            mapping: arguments.mapping,
             text: arguments.binary == Binary::Text,
             quits: arguments.binary == Binary::Auto
                 && !matches!(answer, Answer::PathWithout | Answer::QuietWithout),

@@ -7,15 +7,17 @@
 //! page to the start of a line of memory. Memory is bounded by the longest line. If NUL bytes end
 //! lines or the search, the buffer is as large as that of `grep-searcher`, so that binary text is
 //! given up at the same line. Texts that begin with a byte order mark are left to the general path,
-//! together with the bytes that were read.
+//! together with the bytes that were read. Pieces of a large file may be mapped in place of being
+//! read, as [`mapped`](super::mapped) chooses.
 
+use super::mapped::{Map, Way};
 use super::piece::{line_ends, PieceContext, Sizes, LINE_BYTES};
 use super::print::{PieceSink, ThreadScratch};
 use super::printed::Printed;
 use super::searcher::{is_marked, Answer, Direct};
 use crate::outcome::SearchOutcome;
 use crate::walk::Haystack;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
@@ -62,8 +64,10 @@ enum Next {
 }
 
 /// A stream, and its current piece.
-pub(super) struct Stream<R> {
+pub(super) struct Stream<'f, R> {
     from: R,
+    /// The file in memory, if it may be mapped, and the piece, if it is.
+    map: Option<Map<'f>>,
     buffer: Vec<u8>,
     /// Where the piece begins in the buffer.
     start: usize,
@@ -85,8 +89,8 @@ pub(super) struct Stream<R> {
     sizes: Sizes,
 }
 
-impl<R: Read> Stream<R> {
-    fn new(from: R, on_nul: Nul, sizes: Sizes) -> Stream<R> {
+impl<'f, R: Read> Stream<'f, R> {
+    fn new(from: R, on_nul: Nul, sizes: Sizes) -> Stream<'f, R> {
         Stream::begun(from, on_nul, Vec::new(), 0, usize::MAX, sizes)
     }
 
@@ -98,12 +102,13 @@ impl<R: Read> Stream<R> {
         filled: usize,
         expected: usize,
         sizes: Sizes,
-    ) -> Stream<R> {
+    ) -> Stream<'f, R> {
         let room = sizes.first.max(filled).max(MARK_BYTES);
         buffer.resize(room.max(buffer.len()), 0);
         let (start, whole, limit) = (0, 0, room);
         Stream {
             from,
+            map: None,
             buffer,
             start,
             filled,
@@ -118,13 +123,80 @@ impl<R: Read> Stream<R> {
         }
     }
 
+    /// The stream with its file mapped, where that is possible and quicker.
+    pub(super) fn with_map(self, map: Option<Map<'f>>) -> Stream<'f, R> {
+        Stream { map, ..self }
+    }
+
     /// Returns the buffer for the next stream.
     pub(super) fn into_buffer(self) -> Vec<u8> {
         self.buffer
     }
 
     fn piece(&self) -> &[u8] {
-        &self.buffer[self.start..self.whole]
+        match self.mapped_piece() {
+            Some((map, piece)) => &map.text()[piece.clone()],
+            None => &self.buffer[self.start..self.whole],
+        }
+    }
+
+    /// The mapped file and the piece in it, unless the piece was read.
+    fn mapped_piece(&self) -> Option<(&Map<'f>, &Range<usize>)> {
+        self.map.as_ref().and_then(|map| map.piece.as_ref().map(|piece| (map, piece)))
+    }
+
+    /// Whether the results of the piece count; if not, the file has become shorter, and what is
+    /// left of the piece comes next.
+    #[inline(never)]
+    fn stands(&mut self) -> io::Result<bool> {
+        match self.mapped_piece() {
+            Some((map, piece)) if !map.stands() => {
+                self.read_from(piece.start)?;
+                self.map = None;
+                Ok(false)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// Forgets what was read, and reads on from a place of the file.
+    #[inline(never)]
+    fn read_from(&mut self, at: usize) -> io::Result<()> {
+        if let Some(map) = &mut self.map {
+            map.piece = None;
+            map.file().seek(SeekFrom::Start(at as u64))?;
+        }
+        (self.start, self.whole, self.filled) = (0, 0, 0);
+        self.roll();
+        self.offset = at as u64;
+        Ok(())
+    }
+
+    /// Continues with lines of the mapped file; false if they are to be read.
+    #[inline(never)]
+    fn next_mapped(&mut self) -> io::Result<bool> {
+        let Some(map) = &mut self.map else { return Ok(false) };
+        let at = match &map.piece {
+            Some(piece) => piece.end,
+            None => self.offset as usize + self.whole - self.start,
+        };
+        let way = map.way_at(at);
+        let was_mapped = map.piece.take().is_some();
+        if way == Way::Mapped {
+            map.piece = map.lines_from(at, &self.sizes);
+            if map.piece.is_some() {
+                self.offset = at as u64;
+                return Ok(true);
+            }
+        }
+        if was_mapped {
+            self.read_from(at)?;
+        }
+        if way == Way::Mapped {
+            // The end, or a long line.
+            self.map = None;
+        }
+        Ok(false)
     }
 
     /// Whether a NUL byte ended the search.
@@ -198,6 +270,9 @@ impl<R: Read> Stream<R> {
 
     /// Continues with the next piece.
     fn advance(&mut self, long_lines: LongLines) -> io::Result<Next> {
+        if self.next_mapped()? {
+            return Ok(Next::Piece);
+        }
         // `fresh` is where the bytes begin whose ends of lines were not looked for yet: after a
         // piece there are none, as the last end of a line ended it.
         let mut fresh = self.start;
@@ -325,7 +400,7 @@ impl Direct {
     pub(super) fn search_stream(
         &self,
         haystack: &Haystack,
-        stream: &mut Stream<impl Read>,
+        stream: &mut Stream<'_, impl Read>,
         out: &mut impl Write,
     ) -> io::Result<SearchOutcome> {
         let path = haystack.shown().as_os_str().as_bytes();
@@ -352,12 +427,12 @@ impl Direct {
         Ok(SearchOutcome { any, stats: None })
     }
 
-    fn any_in_stream(&self, stream: &mut Stream<impl Read>) -> io::Result<bool> {
+    fn any_in_stream(&self, stream: &mut Stream<'_, impl Read>) -> io::Result<bool> {
         let mut long_lines = self.long_lines(stream);
         loop {
             let found = match stream.advance(long_lines)? {
                 Next::End => return Ok(false),
-                Next::Piece => self.any(stream.piece()),
+                Next::Piece => self.any(stream.piece()) && stream.stands()?,
                 Next::Long => match self.long_line(stream)? {
                     Some(is_reported) => is_reported,
                     None => {
@@ -372,7 +447,7 @@ impl Direct {
         }
     }
 
-    fn count_stream(&self, stream: &mut Stream<impl Read>) -> io::Result<u64> {
+    fn count_stream(&self, stream: &mut Stream<'_, impl Read>) -> io::Result<u64> {
         let (mut count, mut scratch) = (0, ThreadScratch::default());
         let mut long_lines = self.long_lines(stream);
         loop {
@@ -382,10 +457,13 @@ impl Direct {
                     Some(is_reported) => count += u64::from(is_reported),
                     None => long_lines = LongLines::Whole,
                 },
-                (Next::Piece, None) => count += self.count_piece(stream.piece(), &mut scratch),
-                (Next::Piece, Some(most)) => {
-                    count += self.count_up_to(stream.piece(), most - count);
-                    if count == most {
+                (Next::Piece, most) => {
+                    let found = match most {
+                        None => self.count_piece(stream.piece(), &mut scratch),
+                        Some(most) => self.count_up_to(stream.piece(), most - count),
+                    };
+                    count += if stream.stands()? { found } else { 0 };
+                    if most == Some(count) {
                         break;
                     }
                 }
@@ -396,7 +474,7 @@ impl Direct {
 
     /// Whether lines that are longer than a piece can be searched in parts: where only whether they
     /// match is asked, and NUL bytes mean nothing.
-    fn long_lines<R>(&self, stream: &Stream<R>) -> LongLines {
+    fn long_lines<R>(&self, stream: &Stream<'_, R>) -> LongLines {
         let is_asked_for_lines = self.answer != Answer::CountMatches && self.max_count.is_none();
         let is_text = matches!(stream.on_nul, Nul::Ignored | Nul::InLines);
         match is_asked_for_lines && is_text && self.query.is_plain() {
@@ -407,7 +485,7 @@ impl Direct {
 
     /// Searches a line that is longer than a piece, and answers whether it is to be reported;
     /// `None` if it has to be read whole.
-    fn long_line(&self, stream: &mut Stream<impl Read>) -> io::Result<Option<bool>> {
+    fn long_line(&self, stream: &mut Stream<'_, impl Read>) -> io::Result<Option<bool>> {
         if self.matches_early(stream.beginning()) {
             stream.rest_of_line(|_| ())?;
             return Ok(Some(!self.invert));
@@ -427,7 +505,7 @@ impl Direct {
     fn print_stream(
         &self,
         path: &[u8],
-        stream: &mut Stream<impl Read>,
+        stream: &mut Stream<'_, impl Read>,
         out: &mut impl Write,
     ) -> io::Result<bool> {
         let prefix = self.format.prefix(path);
@@ -447,6 +525,14 @@ impl Direct {
                 context.piece = 0..text.len();
                 context.offset = stream.offset;
                 let ends = self.print_piece(text, &context, &mut scratch, &mut printed);
+                if stream.mapped_piece().is_some() {
+                    // What is written later could be gone by then.
+                    printed.keep_copy(text);
+                    if !stream.stands()? {
+                        continue;
+                    }
+                }
+                let text = stream.piece();
                 // Each piece has its own sink, because a sink borrows the text and the next read
                 // overwrites it. `any` carries over, so that the heading is written once.
                 let mut sink = PieceSink { direct: self, path, text, out: &mut *out, any };
@@ -472,74 +558,4 @@ impl Direct {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::piece::FIRST_BYTES;
-    use super::*;
-
-    /// A reader that gives its bytes in parts of certain lengths.
-    struct Parts<'t>(&'t [u8], std::iter::Cycle<std::vec::IntoIter<usize>>);
-
-    impl Read for Parts<'_> {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let wanted = self.1.next().unwrap_or(1).min(buffer.len());
-            self.0.read(&mut buffer[..wanted])
-        }
-    }
-
-    fn pieces(text: &[u8], lengths: Vec<usize>, on_nul: Nul) -> (Vec<(u64, Vec<u8>)>, Option<u64>) {
-        let mut stream = Stream::new(Parts(text, lengths.into_iter().cycle()), on_nul, Sizes::USUAL);
-        assert!(!stream.is_marked().unwrap());
-        let mut all = Vec::new();
-        while stream.next().unwrap() {
-            all.push((stream.offset, stream.piece().to_vec()));
-        }
-        (all, stream.nul)
-    }
-
-    #[test]
-    fn pieces_are_whole_lines_of_the_whole_text() {
-        let long =
-            [&b"x".repeat(3 * FIRST_BYTES)[..], b"\nshort\n", &b"ab\n".repeat(50_000), b"open"].concat();
-        for text in [&b""[..], b"\n", b"a", b"a\nb", b"a\nb\n", &long] {
-            for lengths in [vec![1, 7], vec![1 << 20], vec![3, 50_000, 1]] {
-                for on_nul in [Nul::EndsLine, Nul::EndsSearch, Nul::InLines] {
-                    let (pieces, nul) = pieces(text, lengths.clone(), on_nul);
-                    let mut at = 0;
-                    for (number, (offset, piece)) in pieces.iter().enumerate() {
-                        assert_eq!(*offset, at as u64);
-                        assert!(piece.ends_with(b"\n") || number + 1 == pieces.len());
-                        assert_eq!(piece[..], text[at..at + piece.len()]);
-                        at += piece.len();
-                    }
-                    assert_eq!((at, nul), (text.len(), None));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_nul_byte_ends_a_line_or_the_text_or_nothing() {
-        for lengths in [vec![1], vec![2, 3], vec![100]] {
-            let (all, nul) = pieces(b"abc\nd\0e\n\0f", lengths.clone(), Nul::EndsLine);
-            assert_eq!(all.into_iter().flat_map(|(_, piece)| piece).collect::<Vec<u8>>(), b"abc\nd\ne\n\nf");
-            assert_eq!(nul, Some(5));
-            assert_eq!(pieces(b"a\0b\n", lengths, Nul::Ignored).1, None);
-        }
-        let (all, nul) = pieces(b"abc\nd\0e\n\0f", vec![4, 1], Nul::EndsSearch);
-        assert_eq!((all, nul), (vec![(0, b"abc\n".to_vec())], Some(5)));
-        let (all, nul) = pieces(b"abc\nd\0e\n\0f", vec![100], Nul::EndsSearch);
-        assert_eq!((all, nul), (Vec::new(), Some(5)));
-    }
-
-    #[test]
-    fn a_long_line_takes_no_more_room_than_the_text_has() {
-        let text = "x".repeat(5 * FIRST_BYTES);
-        for expected in [0, text.len() / 2, text.len() + 1, usize::MAX] {
-            let mut stream =
-                Stream::begun(text.as_bytes(), Nul::InLines, Vec::new(), 0, expected, Sizes::USUAL);
-            while stream.next().unwrap() {}
-            let most = if expected == text.len() + 1 { expected } else { 16 * FIRST_BYTES };
-            assert!((text.len()..=most).contains(&stream.buffer.len()), "{expected}");
-        }
-    }
-}
+mod tests;

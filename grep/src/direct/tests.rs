@@ -3,7 +3,7 @@
 
 use super::piece::Sizes;
 use super::{Direct, Streamed};
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Mapping};
 use crate::flag::{self, FLAGS};
 use crate::matching::Matching;
 use crate::settings::Settings;
@@ -64,6 +64,7 @@ fn tiny() -> Vec<Sizes> {
         beyond,
         early,
         front,
+        mapped: piece,
         // Some long lines are searched whole, others in parts.
         whole: 2 * piece,
     };
@@ -103,6 +104,10 @@ fn texts() -> Vec<Vec<u8>> {
     texts
 }
 
+/// Numbers of threads, and whether they map.
+const WAYS: [(usize, Mapping); 4] =
+    [(1, Mapping::Never), (1, Mapping::Always), (2, Mapping::Never), (2, Mapping::Always)];
+
 const PATTERNS: [&str; 6] = ["foo", r"\bsing\b", r"[a-z]+ [0-9]", "if.{0,30}return", r"\w{4}", "^$"];
 
 #[test]
@@ -127,6 +132,10 @@ fn every_way_to_read_a_text_prints_the_same() {
                     let own = Direct { sizes, threads: Some(threads), ..usual.clone() };
                     let shown =
                         format!("{command:?} {sizes:?} {threads} {:?}", String::from_utf8_lossy(&text));
+                    for mapping in [Mapping::Always, Mapping::Never] {
+                        let own = Direct { mapping, ..own.clone() };
+                        assert_eq!(searched(own, &path, true).unwrap(), expected, "{mapping:?} {shown}");
+                    }
                     assert_eq!(searched(own.clone(), &path, true).unwrap(), expected, "{shown}");
                     if threads == 1 {
                         let found = streamed(&own, &text, 1 + text.len() % 7);
@@ -155,8 +164,9 @@ fn a_late_nul_byte_is_met_in_whatever_piece_it_stands() {
             let whole = Direct { sizes: sizes(1 << 20, 1 << 20), threads: Some(1), ..usual.clone() };
             let expected = searched(whole, &path, true).unwrap();
             for (piece, first) in [(16, 16), (100, 30), (64, 512)] {
-                for threads in [1, 2] {
-                    let own = Direct { sizes: sizes(piece, first), threads: Some(threads), ..usual.clone() };
+                for (threads, mapping) in WAYS {
+                    let sizes = sizes(piece, first);
+                    let own = Direct { sizes, threads: Some(threads), mapping, ..usual.clone() };
                     assert_eq!(searched(own, &path, true).unwrap(), expected, "{words:?} {place} {piece}");
                 }
             }
@@ -169,11 +179,11 @@ fn a_file_that_changes_while_it_is_read_ends_where_it_ends() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text");
     let text = b"foo bar\nother line\n".repeat(30_000);
-    for threads in [1, 2] {
+    for (threads, mapping) in WAYS {
         for kept in [0, 1, 70_000, 300_000] {
             fs::write(&path, &text).unwrap();
             let mut own = direct(&["-c", "foo"], &path);
-            own.threads = Some(threads);
+            (own.threads, own.mapping) = (Some(threads), mapping);
             own.sizes = Sizes { large: 1, shared: 1, ..Sizes::USUAL };
             // The file was opened and its length asked for; then it is cut, and later gone.
             let haystack = Haystack { path: path.clone(), named: true, stdin: false };
@@ -187,7 +197,43 @@ fn a_file_that_changes_while_it_is_read_ends_where_it_ends() {
             let left = &text[..kept as usize];
             let count = left.split(|&byte| byte == b'\n').filter(|line| line.starts_with(b"foo")).count();
             let expected = if count == 0 { String::new() } else { format!("{count}\n") };
-            assert_eq!(String::from_utf8_lossy(&out), expected, "{threads} {kept}");
+            assert_eq!(String::from_utf8_lossy(&out), expected, "{threads} {mapping:?} {kept}");
+        }
+    }
+}
+
+/// Cuts a file at some moment of a search: no search dies, and none reports a line that never was.
+#[test]
+fn a_file_may_shrink_under_a_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("text");
+    let text = b"foo bar\nother line\n".repeat(60_000);
+    let (all, kept) = (60_000, 15_790);
+    for (round, (threads, mapping)) in WAYS.into_iter().cycle().take(100).enumerate() {
+        for words in [&["-c", "foo"][..], &["foo"], &["-n", "^foo bar$"]] {
+            fs::write(&path, &text).unwrap();
+            let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+            let mut own = direct(words, &path);
+            (own.threads, own.mapping) = (Some(threads), mapping);
+            own.sizes = Sizes { large: 1, shared: 1, ..Sizes::USUAL };
+            let (out, any) = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(std::time::Duration::from_micros(7 * round as u64));
+                    // Inside of a page, and of a line that does not match.
+                    file.set_len(300_000).unwrap();
+                });
+                searched(own, &path, true).unwrap()
+            });
+            let lines = match words[0] {
+                "-c" => out.trim().parse().unwrap(),
+                _ => out.lines().filter(|line| line.ends_with("foo bar")).count(),
+            };
+            // What was read up to the cut may end inside of a line.
+            let others = if words[0] == "-c" { 0 } else { out.lines().count() - lines };
+            assert!(
+                any && (kept..=all).contains(&lines) && others <= 1,
+                "{words:?} {mapping:?} {lines} {others}"
+            );
         }
     }
 }

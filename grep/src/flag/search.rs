@@ -46,10 +46,15 @@ pub(super) const FLAGS: &[Flag] = &[
         },
     )
     .short('m'),
-    Flag::switch("mmap", Both, "Accepted; files are read all the same.", |arguments, given| {
-        arguments.mapping = if given.on() { Mapping::Always } else { Mapping::Never };
-        Ok(())
-    })
+    Flag::switch(
+        "mmap",
+        Both,
+        "Map large files that are named, or never: without either, as is quicker.",
+        |arguments, given| {
+            arguments.mapping = if given.on() { Mapping::Always } else { Mapping::Never };
+            Ok(())
+        },
+    )
     .negated("no-mmap"),
     Flag::taking(
         "pre",

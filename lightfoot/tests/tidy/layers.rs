@@ -75,6 +75,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "lib",
         ],
     ),
+    ("mapped-file", &["tests", "lib", "fault", "slot"]),
     (
         "plot",
         &[

@@ -4,7 +4,7 @@ use super::ascii::{end_of_ascii, end_of_others};
 use super::automaton::Automaton;
 use super::ends::Ends;
 use super::long_line::LongLine;
-use super::options::{Options, Unit};
+use super::options::{Options, Terminator, Unit};
 use super::spans::Spans;
 use super::starts::{Scratch, Starts, BATCH_MATCHES};
 use crate::plan::Plan;
@@ -20,6 +20,13 @@ const MARKED_BYTES: usize = 4 << 10;
 
 /// Shorter ones are searched so even where ends are marked, which costs little to begin.
 const COUNTED_BYTES: usize = 256;
+
+/// In shorter texts a single match is found sooner without a look for its line.
+const FAR_BYTES: usize = 16 << 10;
+
+/// In longer ones, the lines that end behind so many bytes are searched for it before the others
+/// are looked through: few, so that small tables take them.
+const NEXT_BYTES: usize = 512;
 
 /// A compiled expression.
 ///
@@ -143,8 +150,29 @@ impl Regex {
     }
 
     /// The first match at or after `at`; what lies before `at` is seen by look-behind such as `\b`.
+    ///
+    /// Cost: what lies before a rare match is passed at the speed of [`Regex::count_lines`].
     pub fn find_at(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
-        self.spans.search(text, at..text.len())
+        // With another terminator, an assertion may look at more than one byte between lines.
+        let is_of_lines = self.options.unit == Unit::Line && self.options.terminator == Terminator::LineFeed;
+        match is_of_lines && !self.can_be_empty && text.len().saturating_sub(at) > FAR_BYTES {
+            true => self.find_by_lines(text, at),
+            false => self.spans.search(text, at..text.len()),
+        }
+    }
+
+    /// The first match at or after `at`, where matches lie within lines: in some lines nearby, or
+    /// in the next line that matches.
+    fn find_by_lines(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
+        let mut lines = at..crate::line::end_of(text, at + NEXT_BYTES, b'\n');
+        loop {
+            let end = lines.start + crate::line::content(&text[lines.clone()], b'\n');
+            if let Some(found) = self.spans.search(text, lines.start..end) {
+                return Some(found);
+            }
+            let next = self.first_line(&text[lines.end..])?;
+            lines = lines.end + next.start..lines.end + next.end;
+        }
     }
 
     /// Pushes the matches of one line, given without its terminator, in order.

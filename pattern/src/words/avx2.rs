@@ -14,7 +14,7 @@ use crate::vectors::{allows, Vectors};
 use core::arch::x86_64::*;
 
 /// How many bytes ahead of the positions the text is prefetched.
-const AHEAD_BYTES: usize = 2048;
+const AHEAD_BYTES: usize = 4096;
 
 pub(super) fn is_available() -> bool {
     allows(Vectors::Avx2) && is_x86_feature_detected!("avx2")

@@ -28,7 +28,7 @@ const BEFORE_NEXT: u32 = 4;
 const FIRST_STREAM: u32 = 5;
 
 /// How far ahead of a block the text is asked for.
-const AHEAD_BYTES: i32 = 2048;
+const AHEAD_BYTES: i32 = 4096;
 
 /// Registers of the constants, free again behind the transposition.
 const CONSTANTS: [u8; 3] = [16, 17, 18];

@@ -4,7 +4,7 @@ use crate::literal::commonness::commonness;
 
 /// Distance in bytes between the comparison and the prefetch.
 #[cfg(target_arch = "x86_64")]
-pub(super) const AHEAD_BYTES: usize = 1024;
+pub(super) const AHEAD_BYTES: usize = 4096;
 
 /// The result of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,180 @@
+//! Large files that are mapped, piece by piece, and the choice between mapping and reading.
+//!
+//! A read copies each byte. What that costs beside the pages that a mapping has to load depends on
+//! the processor, the system, and how the file lies in memory: on some machines a search that maps
+//! takes two thirds of the time, on others it takes longer. So the first pieces of a file are read
+//! and mapped in turn, and what took less time goes on. The results are the same.
+//!
+//! Where the file becomes shorter, what was computed from the piece is thrown away, and the rest of
+//! the file is read.
+
+use super::piece::{Sizes, LINE_BYTES};
+use crate::arguments::Mapping;
+use mapped_file::MappedFile;
+use std::fs::File;
+use std::ops::Range;
+use std::time::Instant;
+
+/// Pieces that are read, and pieces that are mapped, before one of both is chosen.
+const TRIALS: u32 = 4;
+
+/// Shorter pieces say nothing about either.
+const LEAST_BYTES: usize = 1024 * LINE_BYTES;
+
+/// How a piece comes into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Read,
+    Mapped,
+}
+
+/// The choice between both ways, by their times.
+#[derive(Debug)]
+pub(super) struct Pace {
+    mapping: Mapping,
+    way: Way,
+    since: Option<Instant>,
+    /// The least nanoseconds for a byte, and the number of pieces, of each way.
+    least: [f64; 2],
+    pieces: [u32; 2],
+}
+
+impl Pace {
+    pub(super) fn new(mapping: Mapping) -> Pace {
+        Pace { mapping, way: Way::Read, since: None, least: [f64::INFINITY; 2], pieces: [0; 2] }
+    }
+
+    /// The way for the next piece. The one before had so many bytes, and ends now.
+    pub(super) fn next(&mut self, bytes: usize) -> Way {
+        match self.mapping {
+            Mapping::Always => return Way::Mapped,
+            Mapping::Never => return Way::Read,
+            Mapping::Auto if self.pieces == [TRIALS; 2] => return self.way,
+            Mapping::Auto => {}
+        }
+        let now = Instant::now();
+        if let Some(since) = self.since.filter(|_| bytes >= LEAST_BYTES) {
+            self.tell(now.duration_since(since).as_nanos() as f64 / bytes as f64);
+        }
+        self.since = Some(now);
+        self.way
+    }
+
+    /// Notes what a byte took, and chooses the next way.
+    fn tell(&mut self, nanoseconds: f64) {
+        let at = usize::from(self.way == Way::Mapped);
+        self.least[at] = self.least[at].min(nanoseconds);
+        self.pieces[at] += 1;
+        let [read, mapped] = self.pieces;
+        let is_mapped = match read.cmp(&mapped) {
+            std::cmp::Ordering::Greater => true,
+            std::cmp::Ordering::Less => false,
+            std::cmp::Ordering::Equal => read == TRIALS && self.least[1] < self.least[0],
+        };
+        self.way = if is_mapped { Way::Mapped } else { Way::Read };
+    }
+}
+
+/// A large file that is mapped, and its current piece.
+#[derive(Debug)]
+pub(super) struct Map<'f> {
+    file: &'f File,
+    mapped: MappedFile,
+    pace: Pace,
+    /// Where the piece before this one began.
+    before: usize,
+    /// The piece, unless it was read.
+    pub(super) piece: Option<Range<usize>>,
+}
+
+impl<'f> Map<'f> {
+    pub(super) fn new(file: &'f File, mapped: MappedFile, mapping: Mapping) -> Map<'f> {
+        Map { file, mapped, pace: Pace::new(mapping), before: 0, piece: None }
+    }
+
+    pub(super) fn file(&self) -> &'f File {
+        self.file
+    }
+
+    pub(super) fn text(&self) -> &[u8] {
+        self.mapped.bytes()
+    }
+
+    /// The way for the piece that begins at a place of the file.
+    #[inline(never)]
+    pub(super) fn way_at(&mut self, at: usize) -> Way {
+        let before = std::mem::replace(&mut self.before, at);
+        self.pace.next(at.saturating_sub(before))
+    }
+
+    /// Whole lines from a place on; `None` if they have to be read: there is no line end near, or
+    /// the file is not what it was.
+    #[inline(never)]
+    pub(super) fn lines_from(&self, start: usize, sizes: &Sizes) -> Option<Range<usize>> {
+        let text = self.text();
+        let end = text.len().min(start.saturating_add(sizes.mapped));
+        if start >= end || !self.mapped.load(start..end) {
+            return None;
+        }
+        if let Some(last) = memchr::memrchr(b'\n', &text[start..end]) {
+            return Some(start..start + last + 1);
+        }
+        // A long line, which nobody has to copy.
+        let most = text.len().min(start.saturating_add(sizes.whole)).max(end);
+        let mut from = end;
+        while from < most {
+            let to = most.min(from + sizes.mapped);
+            if !self.mapped.load(from..to) {
+                return None;
+            }
+            if let Some(at) = memchr::memchr(b'\n', &text[from..to]) {
+                return Some(start..from + at + 1);
+            }
+            from = to;
+        }
+        None
+    }
+
+    /// Whether the file is what it was up to the end of the piece.
+    #[inline(never)]
+    pub(super) fn stands(&self) -> bool {
+        self.piece.as_ref().is_none_or(|piece| self.mapped.still_has(self.file, piece.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ways that are taken where a byte takes these times.
+    fn ways(read: f64, mapped: f64) -> Vec<Way> {
+        let mut pace = Pace::new(Mapping::Auto);
+        let ways = (0..3 * TRIALS).map(|_| {
+            let way = pace.next(0);
+            if pace.pieces != [TRIALS; 2] {
+                pace.tell(if way == Way::Read { read } else { mapped });
+            }
+            way
+        });
+        ways.collect()
+    }
+
+    #[test]
+    fn both_ways_are_tried_and_the_quicker_one_goes_on() {
+        for (read, mapped, chosen) in [(2.0, 1.0, Way::Mapped), (1.0, 2.0, Way::Read), (1.0, 1.0, Way::Read)]
+        {
+            let ways = ways(read, mapped);
+            let (tried, rest) = ways.split_at(2 * TRIALS as usize);
+            assert!(tried.chunks(2).all(|two| two == [Way::Read, Way::Mapped]));
+            assert!(!rest.is_empty() && rest.iter().all(|&way| way == chosen));
+        }
+    }
+
+    #[test]
+    fn flags_choose_without_a_trial() {
+        for (mapping, way) in [(Mapping::Always, Way::Mapped), (Mapping::Never, Way::Read)] {
+            let mut pace = Pace::new(mapping);
+            assert!((0..20).all(|_| pace.next(1 << 20) == way));
+        }
+    }
+}
