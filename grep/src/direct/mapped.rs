@@ -83,13 +83,15 @@ pub(super) struct Map<'f> {
     pace: Pace,
     /// Where the piece before this one began.
     before: usize,
+    /// Bytes of the next piece, without what follows its last line end: more where lines are long.
+    bytes: usize,
     /// The piece, unless it was read.
     pub(super) piece: Option<Range<usize>>,
 }
 
 impl<'f> Map<'f> {
     pub(super) fn new(file: &'f File, mapped: MappedFile, mapping: Mapping) -> Map<'f> {
-        Map { file, mapped, pace: Pace::new(mapping), before: 0, piece: None }
+        Map { file, mapped, pace: Pace::new(mapping), before: 0, bytes: 0, piece: None }
     }
 
     pub(super) fn file(&self) -> &'f File {
@@ -109,30 +111,34 @@ impl<'f> Map<'f> {
 
     /// Whole lines from a place on; `None` if they have to be read: there is no line end near, or
     /// the file is not what it was.
+    ///
+    /// The last line end is looked for from the back. Where that takes long, because lines are
+    /// long, pieces become larger: what is looked through twice becomes a small part of them.
     #[inline(never)]
-    pub(super) fn lines_from(&self, start: usize, sizes: &Sizes) -> Option<Range<usize>> {
-        let text = self.text();
-        let end = text.len().min(start.saturating_add(sizes.mapped));
-        if start >= end || !self.mapped.load(start..end) {
-            return None;
-        }
-        if let Some(last) = memchr::memrchr(b'\n', &text[start..end]) {
-            return Some(start..start + last + 1);
-        }
-        // A long line, which nobody has to copy.
-        let most = text.len().min(start.saturating_add(sizes.whole)).max(end);
-        let mut from = end;
-        while from < most {
-            let to = most.min(from + sizes.mapped);
-            if !self.mapped.load(from..to) {
+    pub(super) fn lines_from(&mut self, start: usize, sizes: &Sizes) -> Option<Range<usize>> {
+        let text = self.mapped.bytes();
+        let mut bytes = self.bytes.clamp(sizes.mapped, sizes.whole.max(sizes.mapped));
+        let mut from = start;
+        loop {
+            let end = text.len().min(start.saturating_add(bytes));
+            if from >= end || !self.mapped.load(from..end) {
                 return None;
             }
-            if let Some(at) = memchr::memchr(b'\n', &text[from..to]) {
-                return Some(start..from + at + 1);
+            if let Some(last) = memchr::memrchr(b'\n', &text[from..end]) {
+                let line_end = from + last + 1;
+                self.bytes = match end - line_end {
+                    _ if from > start => 4 * bytes,
+                    behind if behind > bytes / 4 => 2 * bytes,
+                    behind if behind < bytes / 64 => bytes / 2,
+                    _ => bytes,
+                };
+                return Some(start..line_end);
             }
-            from = to;
+            if bytes >= sizes.whole {
+                return None;
+            }
+            (from, bytes) = (end, sizes.whole.min(2 * bytes));
         }
-        None
     }
 
     /// Whether the file is what it was up to the end of the piece.

@@ -31,6 +31,13 @@ impl<L: Lane> Pieces<L> {
         cost: usize,
         table_cost: impl Fn(usize) -> usize,
     ) -> Option<Planned<L>> {
+        // Digits of half a key: shorter ones need too many lines, and directories of longer ones
+        // bear few. Of short keys there are few different ones.
+        let digit = match L::BITS {
+            32 => Width::Bits16,
+            64 => Width::Bits32,
+            _ => return None,
+        };
         let finest = (keys.len() / KEYS_PER_ROOT).checked_ilog2().filter(|&bits| bits >= 2)?;
         let mut best: Option<Planned<L>> = None;
         for roots_bits in ROOTS_BITS.map(|bits| bits.min(finest)) {
@@ -42,6 +49,7 @@ impl<L: Lane> Pieces<L> {
             {
                 continue;
             }
+            plan.inner.digit = digit;
             let ranks = plan.cut_roots(keys);
             let Some((lines, cuts)) = plan.cut_directories(keys, ranks) else { continue };
             let is_numbered = lines < 1 << (u32::BITS - BELOW_BITS);
@@ -60,18 +68,11 @@ impl<L: Lane> Pieces<L> {
 
     /// Cuts roots that begin at `ranks` into as few lines as their directories bear. Returns the
     /// lines and the cuts.
-    fn cut_directories<K: Exact<As = L>>(&mut self, keys: &[K], ranks: Vec<usize>) -> Option<(usize, Cuts)> {
-        let widths = [Width::Bits16, Width::Bits32, Width::Bits64].into_iter();
-        let cut = widths.filter(|width| width.bits() <= L::BITS).filter_map(|digit| {
-            self.inner.digit = digit;
-            let logarithms: Option<Vec<u32>> =
-                (0..self.roots()).map(|root| self.fewest_lines(keys, root, &ranks)).collect();
-            let cuts = Cuts { logarithms: logarithms?, ranks: ranks.clone() };
-            Some((self.lines_of_roots(&cuts), cuts, digit))
-        });
-        let (lines, cuts, digit) = cut.min_by_key(|&(lines, ..)| lines)?;
-        self.inner.digit = digit;
-        Some((lines, cuts))
+    fn cut_directories<K: Exact<As = L>>(&self, keys: &[K], ranks: Vec<usize>) -> Option<(usize, Cuts)> {
+        let logarithms: Option<Vec<u32>> =
+            (0..self.roots()).map(|root| self.fewest_lines(keys, root, &ranks)).collect();
+        let cuts = Cuts { logarithms: logarithms?, ranks };
+        Some((self.lines_of_roots(&cuts), cuts))
     }
 
     /// The binary logarithm of the number of lines that a root needs, or `None` if a line would
@@ -134,8 +135,9 @@ mod tests {
         is_deep
     }
 
+    /// Keys that need few enough lines of digits of half a key.
     fn keys<L: Lane>(distribution: Distribution, n: usize) -> Vec<L> {
-        distribution.keys(n, L::MAX.widen(), 5).into_iter().map(L::narrow).collect()
+        distribution.keys(n, L::MAX.widen() >> (L::BITS / 2 - 11), 5).into_iter().map(L::narrow).collect()
     }
 
     #[test]

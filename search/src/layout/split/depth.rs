@@ -46,8 +46,11 @@ impl<L: Lane> Split<L> {
     /// Whether so many keys stand in blocks that all queries take two steps.
     #[inline(always)]
     pub(super) fn is_deep<D: Digit>(&self) -> bool {
-        // Lines of the shortest digits hold so many keys that few are crowded.
-        size_of::<D>() > 1 && self.blocks * D::PER_LINE >= self.n.div_ceil(KEYS_PER_KEY_IN_BLOCKS)
+        // Lines of shorter digits hold so many keys that few are crowded; directories of longer
+        // ones bear few.
+        size_of::<D>() == size_of::<L>() / 2
+            && L::BITS >= 32
+            && self.blocks * D::PER_LINE >= self.n.div_ceil(KEYS_PER_KEY_IN_BLOCKS)
     }
 
     /// The pipeline of two steps. Returns how many queries were answered: all but a last few that
