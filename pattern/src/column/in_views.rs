@@ -208,7 +208,7 @@ mod tests {
             let mut strings = Strings::default();
             assert_eq!(strings.fill(&views), rows);
             assert_eq!((strings.buffer, strings.are_worth_it()), (1, rows > 64));
-            let is_hit = |view: &[u8; 16]| view[0] % 3 == 0;
+            let is_hit = |view: &[u8; 16]| view[0].is_multiple_of(3);
             let mut long = Bitmap::zeros(strings.offsets.len() - 1);
             for (row, pair) in strings.offsets.windows(2).enumerate() {
                 let bytes = pair[1] - pair[0];

@@ -105,8 +105,8 @@ impl<L: Lane> Split<L> {
         wanted: &[u32; GROUP],
         second: &mut Second<D>,
     ) {
-        for place in 0..GROUP {
-            simd.prefetch(lines, wanted[place] as usize);
+        for (place, &ahead) in wanted.iter().enumerate() {
+            simd.prefetch(lines, ahead as usize);
             let (bucket, digit) = (now.buckets[place], now.digits[place]);
             let line = &lines[bucket as usize];
             let block = D::less_in_directory(simd, line, digit);
