@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 /// The most files that are mapped at once; further ones are refused.
 const MOST_FILES: usize = 16;
 
-/// The smallest page of Linux on any processor: ranges are rounded to the real one by the system.
+/// The page of Linux on x86-64. Where pages are larger, the system refuses most ranges, so that
+/// [`load`](super::MappedFile::load) fails and files are read.
 pub(super) const PAGE_BYTES: usize = 4096;
 
 /// What the handler knows about a mapping.

@@ -183,4 +183,44 @@ mod tests {
             assert!((0..20).all(|_| pace.next(1 << 20) == way));
         }
     }
+
+    /// The pieces of a text up to where it has to be read.
+    fn pieces(text: &[u8], sizes: &Sizes) -> Vec<Range<usize>> {
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, text).unwrap();
+        let mapped = MappedFile::new(&file, text.len() as u64).unwrap();
+        let mut map = Map::new(&file, mapped, Mapping::Always);
+        let mut next = 0;
+        std::iter::from_fn(|| map.lines_from(next, sizes).inspect(|piece| next = piece.end)).collect()
+    }
+
+    #[test]
+    fn pieces_are_whole_lines_and_grow_where_lines_are_long() {
+        let sizes = Sizes { mapped: 64, whole: 1024, ..Sizes::USUAL };
+        let lines = |lengths: &[usize]| -> Vec<u8> {
+            lengths.iter().flat_map(|&length| [&b"x".repeat(length - 1)[..], b"\n"].concat()).collect()
+        };
+        // (the lengths of lines, the bytes at their end that have to be read, the longest piece)
+        for (lengths, unread, longest) in [
+            (vec![10; 1000], 0, 64),
+            (vec![300; 40], 0, 1024),
+            (vec![1024; 9], 0, 1024),
+            ([vec![300; 40], vec![5; 2000]].concat(), 0, 1024),
+            (vec![1025], 1025, 0),
+            (vec![10, 2000, 10], 2010, 10),
+        ] {
+            let text = lines(&lengths);
+            let pieces = pieces(&text, &sizes);
+            let ends = pieces.iter().map(|piece| piece.end);
+            let starts = std::iter::once(0).chain(ends.clone());
+            assert!(pieces.iter().map(|piece| piece.start).eq(starts.take(pieces.len())), "{lengths:?}");
+            assert!(ends.clone().all(|end| text[end - 1] == b'\n'), "{lengths:?}");
+            assert_eq!(text.len() - pieces.last().map_or(0, |piece| piece.end), unread, "{lengths:?}");
+            let most = pieces.iter().map(Range::len).max().unwrap_or(0);
+            assert!(most <= longest && 2 * most >= longest, "{most} {longest}");
+        }
+        // Where lines are short again, so are pieces.
+        let text = lines(&[vec![300; 40], vec![5; 2000]].concat());
+        assert!(pieces(&text, &sizes).last().unwrap().len() <= 128);
+    }
 }

@@ -30,7 +30,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use event::Stream;
 use instrument::virtual_machine::{Layout, Processor, Repeats, ThreadOrder, VirtualMachine};
-use instrument::{Aslr, CallRecords, Children, Command, EngineStats, Options, Outcome, Process, Threads};
+use instrument::{Aslr, CallRecords, Children, Command, Options, Outcome, Process, Threads};
 use present::exit::{self, Failure, FAILURE, NEGATIVE};
 use present::output::Destination;
 use present::terminal::Page;
@@ -544,7 +544,7 @@ fn empty(measured: &Measured<'_>, rep: Rep) -> Report {
         instructions_per_s: None,
         native_wall_s: None,
         slowdown: None,
-        engine: engine(&outcome.stats),
+        engine: Engine::of(&outcome.stats),
         totals: Default::default(),
         cycles: None,
         write_backs: None,
@@ -586,16 +586,6 @@ fn processes(processes: &[Process], images: &Images<'_>, none: Counts) -> Vec<Pr
         }
     };
     processes.iter().enumerate().map(row).collect()
-}
-
-fn engine(stats: &EngineStats) -> Engine {
-    Engine {
-        fragments: stats.fragments,
-        code_bytes: stats.code_bytes,
-        stops: stats.exits + stats.lookups + stats.segments + stats.system_calls + stats.signals,
-        translating_s: stats.translating.as_secs_f64(),
-        waiting_s: stats.waiting.as_secs_f64(),
-    }
 }
 
 fn per_second(instructions: u64, wall_s: f64) -> Option<u64> {

@@ -14,6 +14,7 @@ use super::source_text::SourceText;
 use crate::cli::{By, Rep};
 use crate::run::hierarchy::{Prefetched, Traffic};
 use crate::run::tally::{Counts, Tally};
+use instrument::EngineStats;
 use present::order::SortRows;
 use serde::{Serialize, Serializer};
 use std::cmp::Reverse;
@@ -156,6 +157,19 @@ pub struct Engine {
     pub translating_s: f64,
     /// Time that the program waited for the simulator.
     pub waiting_s: f64,
+}
+
+impl Engine {
+    /// What the engine says of itself after a run.
+    pub fn of(stats: &EngineStats) -> Engine {
+        Engine {
+            fragments: stats.fragments,
+            code_bytes: stats.code_bytes,
+            stops: stats.exits + stats.lookups + stats.segments + stats.system_calls + stats.signals,
+            translating_s: stats.translating.as_secs_f64(),
+            waiting_s: stats.waiting.as_secs_f64(),
+        }
+    }
 }
 
 impl Report {
