@@ -247,6 +247,9 @@ impl<R: Real> Plan<R> {
     unsafe fn run_tiles(&self, a: *const R, b: *const R, c: *mut R) {
         let (mut a, mut c) = (a, c);
         let before = self.panels.count - 1;
+        // Kernels take three panels and more, so no group of several is a single panel, which could
+        // not begin earlier.
+        debug_assert!(before == 0 || self.panels.piece(before) > 1);
         // SAFETY: the tiles lie in the product; the last panel of the last group is the last one of
         // the product.
         unsafe {
