@@ -49,4 +49,4 @@ pub use profile::{Block, Instruction, Module, Numbering, Profile, Site};
 pub use run::{run, run_marked};
 pub use target::allocator::keep_freed_memory;
 pub use target::executable::locate;
-pub use target::interrupt::interrupts;
+pub use target::interrupt::{interrupts, EndRequests};

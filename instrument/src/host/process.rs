@@ -203,7 +203,14 @@ impl Host<'_> {
     pub(super) fn begins_in(&mut self, pid: i32, mut image: Image) {
         image.translator.watch = Watch::new(self.marking.as_ref().map(|marking| marking.marker.clone()));
         image.translator.calls = self.calls;
+        image.translator.instrumenter = self.instrumenter_of(pid, image.number);
         self.begins(pid, image);
+    }
+
+    /// The tool's instrumenter for image `number` of process `pid`.
+    fn instrumenter_of(&self, pid: i32, number: u32) -> Option<ImageInstrumenter> {
+        let tool = self.instrumenter.as_ref()?;
+        Some(ImageInstrumenter::starts(tool, number, pid, self.blocks_ended))
     }
 
     /// Registers a new image with the host and with its process.
@@ -354,9 +361,7 @@ impl Host<'_> {
             }
         };
         self.prepare_shown(pid);
-        let tool = self.instrumenter.as_ref();
-        image.translator.instrumenter =
-            tool.map(|tool| ImageInstrumenter::starts(tool, number, pid, self.blocks_ended));
+        image.translator.instrumenter = self.instrumenter_of(pid, number);
         if let Some(probes) = &self.probes {
             probes.borrow_mut().install(pid)?;
             image.maps.watcher = Some(probes.clone());

@@ -100,6 +100,23 @@ pub fn interrupts() -> u64 {
     SEEN.load(Ordering::SeqCst)
 }
 
+/// Notes Ctrl-C and other requests to end while a process is measured that is not this one's; the
+/// former dispositions return when it is dropped.
+pub struct EndRequests(Guard);
+
+impl EndRequests {
+    /// Begins to note.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> EndRequests {
+        EndRequests(Guard::that_notes())
+    }
+
+    /// Whether one has arrived.
+    pub fn arrived(&self) -> bool {
+        self.0.asks_for_end()
+    }
+}
+
 /// Handles signals to the host while a program runs, and restores the former dispositions when it
 /// is dropped.
 pub(crate) struct Guard {

@@ -17,7 +17,7 @@ pub struct RunningProgram {
 }
 
 /// A time such as 2s, 500ms or 1.5m.
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     const EXPECTED: &str = "expected a time such as 2s, 500ms or 1m";
     /// No measurement is longer: 365 days.
     const LONGEST_S: f64 = 365.0 * 86400.0;

@@ -58,8 +58,15 @@ pub struct Trace {
     /// Format of the file
     #[arg(long, value_enum, default_value_t = TraceFormat::Trace)]
     pub format: TraceFormat,
+    /// Trace the running process PID instead of starting a program, and leave it as it was
+    #[arg(long, value_name = "PID", conflicts_with_all = ["program", "aslr", "pin", "runs"])]
+    pub pid: Option<i32>,
+    /// With --pid: trace for this time, such as 2s or 500ms [default: until Ctrl-C, or until the
+    /// process ends]
+    #[arg(long = "for", value_name = "TIME", requires = "pid", value_parser = super::running::time)]
+    pub window: Option<std::time::Duration>,
     /// The program and its arguments, passed on untouched
-    #[arg(trailing_var_arg = true, required = true, value_name = "PROGRAM [ARGUMENTS]")]
+    #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "PROGRAM [ARGUMENTS]")]
     pub program: Vec<OsString>,
 }
 

@@ -1,4 +1,5 @@
-//! `lightfoot trace`: runs a program and records metrics at a regular interval.
+//! `lightfoot trace`: runs a program, or enters one that runs, and records metrics at a regular
+//! interval.
 
 use crate::cli::{Trace, TraceEngine};
 use crate::run::hierarchy::Hierarchy;
@@ -6,7 +7,7 @@ use crate::trace::format::write;
 use crate::trace::metric::Spec;
 use crate::trace::{self, By, Noise, Request};
 use anyhow::Result;
-use instrument::{Aslr, Command};
+use instrument::{Aslr, Command, Running};
 use measure::trace::{decode, Trace as Recorded, Unit};
 use present::exit;
 use present::output::Destination;
@@ -67,7 +68,13 @@ fn request(options: &Trace) -> Result<Request> {
         text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
     };
     Ok(Request {
-        command: Command { program: options.program[0].clone(), arguments: options.program[1..].to_vec() },
+        command: match (options.pid, &options.program[..]) {
+            (None, [program, arguments @ ..]) => {
+                Command { program: program.clone(), arguments: arguments.to_vec() }
+            }
+            (pid, _) => super::running::command_of(pid.unwrap_or_default()),
+        },
+        running: options.pid.map(|pid| Running { pid, window: options.window }),
         interval: options.every,
         engine: engine(options).into(),
         by: if options.by.is_some() { By::Function } else { By::Metric },

@@ -1,5 +1,5 @@
 //! Finds the files of a program before it starts: the executable, and the libraries that it needs,
-//! as the dynamic linker would find them.
+//! as the dynamic linker would find them; or those that a running process has mapped.
 
 use anyhow::Result;
 use std::collections::HashSet;
@@ -46,6 +46,17 @@ pub(super) fn files(program: &Path) -> Vec<Listing> {
         next += 1;
     }
     files
+}
+
+/// The files whose code a running process has mapped, the program first.
+pub(super) fn files_of_process(pid: i32) -> Vec<Listing> {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let of_code = maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|may| may.contains('x')));
+    let path = |line: &str| line.find('/').map(|at| PathBuf::from(&line[at..]));
+    let mut seen = HashSet::new();
+    let paths = program.into_iter().chain(of_code.filter_map(path)).filter(|path| seen.insert(path.clone()));
+    paths.filter_map(|path| Listing::read(&path)).collect()
 }
 
 /// The path of a library in the folders of the dynamic linker.

@@ -4,11 +4,13 @@
 //! functions and variables by symbols (`function.rs`), lines by debug information, addresses as
 //! they are. The error for an unknown name suggests the nearest ones.
 
-use super::libraries::{files, interpreted};
+use super::libraries::{files, files_of_process, interpreted};
 use super::metric::Spec;
+use super::request::Request;
 use super::target::{MetricTarget, Targets};
 use anyhow::{bail, Result};
 use std::ffi::OsStr;
+use symbol::Listing;
 
 impl Targets {
     /// Resolves the metrics `specs` in the files of `program`.
@@ -16,11 +18,25 @@ impl Targets {
     /// # Errors
     /// When there is no such program, or a metric names what it does not have.
     pub fn new(program: &OsStr, specs: &[Spec]) -> Result<Targets> {
-        let mut targets = Targets::default();
-        if specs.is_empty() {
-            return Ok(targets);
+        match specs.is_empty() {
+            true => Ok(Targets::default()),
+            false => Targets::within(files(&interpreted(instrument::locate(program)?)?), specs),
         }
-        targets.files = files(&interpreted(instrument::locate(program)?)?);
+    }
+
+    /// Resolves the metrics `specs` in the files that a request's program has, or has mapped.
+    ///
+    /// # Errors
+    /// Those of [`Targets::new`].
+    pub(super) fn of(request: &Request, specs: &[Spec]) -> Result<Targets> {
+        match request.running {
+            Some(running) if !specs.is_empty() => Targets::within(files_of_process(running.pid), specs),
+            _ => Targets::new(&request.command.program, specs),
+        }
+    }
+
+    fn within(files: Vec<Listing>, specs: &[Spec]) -> Result<Targets> {
+        let mut targets = Targets { files, ..Targets::default() };
         for spec in specs {
             match spec {
                 Spec::Function(named) => targets.functions(named)?,

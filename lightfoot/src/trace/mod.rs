@@ -15,6 +15,7 @@
 //! Configuration is never passed by environment or arguments: both would move the program's stack
 //! (Mytkowicz et al. 2007 measured the effect).
 
+mod attached;
 mod finder;
 mod firefox;
 pub mod format;

@@ -4,7 +4,7 @@ use super::metric::Spec;
 use super::noise::Noise;
 use crate::cli::{TraceCollector, TraceEngine};
 use crate::run::hierarchy::Hierarchy;
-use instrument::{Aslr, Command};
+use instrument::{Aslr, Command, Running};
 use measure::trace::{Interval, Layout};
 use std::path::PathBuf;
 
@@ -83,6 +83,8 @@ impl From<TraceEngine> for Engine {
 pub struct Request {
     /// The program.
     pub command: Command,
+    /// The process that is traced instead of starting the program, and how long.
+    pub running: Option<Running>,
     /// The interval of records.
     pub interval: Interval,
     /// The engine.
@@ -116,6 +118,7 @@ impl Request {
     pub fn simulated(command: Command, interval: Interval, machine: Hierarchy) -> Request {
         Request {
             command,
+            running: None,
             interval,
             engine: Engine::Simulated,
             by: By::Metric,

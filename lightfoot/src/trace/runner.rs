@@ -5,7 +5,7 @@ use super::partial::Partial;
 use super::request::{By, Collector, Engine, Request};
 use super::simulated::{Caches, Event, Simulated, Traced, Tracer, EVENTS};
 use super::target::Targets;
-use super::{kernel, native};
+use super::{attached, kernel, native};
 use crate::run::engine;
 use crate::run::hierarchy::Hierarchy;
 use anyhow::{bail, Result};
@@ -23,6 +23,9 @@ use std::sync::Arc;
 pub fn run(request: &Request) -> Result<Trace> {
     // The first arms refuse what an engine cannot count, and say which engine can. The order
     // matters: an arm that refuses stands before the arm that runs its engine.
+    if request.running.is_some() {
+        attached::check(request)?;
+    }
     match request.engine {
         Engine::Probe | Engine::Uprobe | Engine::Jit | Engine::Simulated
             if request.collector == Collector::Kernel =>
@@ -54,6 +57,9 @@ pub fn run(request: &Request) -> Result<Trace> {
             bail!("uncharged metrics and noise exist in a simulated machine only: give --engine simulated")
         }
         Engine::Native | Engine::Probe | Engine::Uprobe => {
+            if let Some(running) = request.running {
+                return attached::run(request, running, |metrics| header(request, metrics));
+            }
             // A counted interval needs a hardware counter, which may be missing on this machine.
             let paced = paced_by(request)?;
             let header = |metrics| header(request, metrics);
@@ -73,8 +79,8 @@ fn run_simulated(request: &Request) -> Result<Trace> {
     let caches = if request.engine == Engine::Jit { Caches::Absent } else { Caches::Simulated };
     // Charged metrics come first in `targets`, so their columns are the first `charged` ones.
     let specs = [&request.software[..], &request.uncharged].concat();
-    let targets = Arc::new(Targets::new(&request.command.program, &specs)?);
-    let charged = Targets::new(&request.command.program, &request.software)?.columns.len();
+    let targets = Arc::new(Targets::of(request, &specs)?);
+    let charged = Targets::of(request, &request.software)?.columns.len();
     // The narrowest stream that the metrics allow: watched writes and noise need every reference.
     let stream = match caches {
         _ if request.noise.is_some() || targets.has_data() => Stream::Full,
@@ -94,7 +100,8 @@ fn run_simulated(request: &Request) -> Result<Trace> {
         request.noise,
         partial,
     );
-    let options = Options { aslr: request.aslr, stream, children: Children::Released, ..Options::default() };
+    let (aslr, running) = (request.aslr, request.running);
+    let options = Options { aslr, stream, children: Children::Released, running, ..Options::default() };
     let mut probed = None;
     // Charged metrics are real probes in the program, which the simulated machine executes and pays
     // for. The other metrics are counted without adding an instruction.
@@ -113,6 +120,7 @@ fn run_simulated(request: &Request) -> Result<Trace> {
     let traced = tracer.finish();
     let outcome = ran?;
     header.notes.extend(outcome.warnings);
+    header.notes.extend(running.zip(outcome.standstill).map(|(running, still)| attached::note(running, still)));
     header.notes.extend(traced.complaint);
     // The trace counts whole blocks; the profile knows which ones were cut short.
     let retired = outcome.profile.instructions_retired();
@@ -202,20 +210,27 @@ fn header(request: &Request, metrics: Vec<Metric>) -> Header {
     Header {
         engine: request.engine.name().into(),
         collector: collector.into(),
-        build_id: build_id(&request.command.program),
+        build_id: build_id(request),
         kernel: std::fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|text| text.trim().into()),
         cpu_pin: request.pin,
         machine: machine.map(|machine| machine.machine.name.clone()),
         noise_seed: request.noise.map(|noise| noise.seed),
         counter_layout: (probes && !request.software.is_empty()).then_some(request.layout),
-        environment_bytes: Some(environment_bytes()),
+        environment_bytes: match request.running {
+            Some(running) => attached::environment_bytes(running),
+            None => Some(environment_bytes()),
+        },
         ..Header::new(argv, request.interval, metrics)
     }
 }
 
 /// The build id of the program's file, in hexadecimal.
-fn build_id(program: &std::ffi::OsStr) -> Option<String> {
-    let listing = symbol::Listing::read(&instrument::locate(program).ok()?)?;
+fn build_id(request: &Request) -> Option<String> {
+    let path = match request.running {
+        Some(running) => std::fs::read_link(format!("/proc/{}/exe", running.pid)).ok()?,
+        None => instrument::locate(&request.command.program).ok()?,
+    };
+    let listing = symbol::Listing::read(&path)?;
     listing.build_id().map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

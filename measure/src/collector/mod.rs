@@ -30,12 +30,15 @@ use clock::{now_ns, Clock};
 use deltas::Deltas;
 use pace::Grid;
 use rustix::time::ClockId;
+use std::time::Duration;
 use watch::{Slack, Tick, Watch};
 
 /// Reads sets of counters at a pace.
 pub struct Collector<'a> {
     sets: Vec<Set<'a>>,
     pace: Pace,
+    /// Nanoseconds after which a run ends.
+    longest_ns: u64,
     metrics: Vec<Metric>,
 }
 
@@ -60,7 +63,13 @@ impl<'a> Collector<'a> {
         let mut metrics: Vec<Metric> = sets.iter().flat_map(|set| set.metrics().to_vec()).collect();
         metrics.extend(OWN_METRICS.map(|name| Metric::new(name, Source::Collector, "clock")));
         let sets = sets.into_iter().map(Set::new).collect::<Result<_, _>>()?;
-        Ok(Collector { sets, pace, metrics })
+        Ok(Collector { sets, pace, longest_ns: u64::MAX, metrics })
+    }
+
+    /// Ends runs as if `stop` had returned true, after `longest`. The pace must be in time.
+    #[must_use]
+    pub fn for_time(self, longest: Duration) -> Collector<'a> {
+        Collector { longest_ns: u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX), ..self }
     }
 
     /// The columns of its records.
@@ -69,8 +78,9 @@ impl<'a> Collector<'a> {
     }
 
     /// Calls `take` with a record after every interval, and with one for the rest at the end, until
-    /// process `pid` (a child of this process that has not been waited for) ends or `stop` returns
-    /// true. `stop` is called at every edge and when a signal arrives.
+    /// process `pid` (a child of this process that has not been waited for, or one that is looked
+    /// after by somebody else) ends or `stop` returns true. `stop` is called at every edge and when
+    /// a signal arrives.
     ///
     /// # Errors
     /// If the system refuses to wait for or to inspect the process, or `take` fails. A failed read
@@ -87,9 +97,13 @@ impl<'a> Collector<'a> {
         let mut grid = Grid::new(&self.pace);
         let mut sequence = 0;
         loop {
-            let ended = match watch.wait(&self.pace, grid.left(clock.position()))? {
+            let position = clock.position();
+            let left_ns = grid.left(position).min(self.longest_ns.saturating_sub(position));
+            let ended = match watch.wait(&self.pace, left_ns)? {
                 // A signal that does not stop the collector has only interrupted the wait.
-                Tick::Due | Tick::Signal if stop() => Some(Ended::Stopped),
+                Tick::Due | Tick::Signal if stop() || clock.position() >= self.longest_ns => {
+                    Some(Ended::Stopped)
+                }
                 Tick::Ended => Some(Ended::Program),
                 Tick::Signal => continue,
                 Tick::Due => None,

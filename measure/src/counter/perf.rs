@@ -154,13 +154,15 @@ pub enum Whose {
     /// All processes that this thread starts from now on, each from its exec on. The thread itself
     /// is not counted.
     Children,
+    /// The thread with this number, which runs already, and all that it starts, from now on.
+    Thread(u32),
 }
 
 impl Whose {
     /// The process number for the system call.
     pub(super) fn pid(self) -> std::io::Result<RawPid> {
         match self {
-            Whose::Process(pid) => RawPid::try_from(pid).map_err(std::io::Error::other),
+            Whose::Process(pid) | Whose::Thread(pid) => RawPid::try_from(pid).map_err(std::io::Error::other),
             Whose::Children => Ok(0),
         }
     }
@@ -376,7 +378,7 @@ pub(super) fn one_by_one(counters: &mut [File], mut take: impl FnMut(usize, u64)
 pub(super) fn anchor(whose: Whose) -> std::io::Result<Option<File>> {
     match whose {
         Whose::Children => Attributes::nothing(DISABLED).open(0, -1, None).map(Some),
-        Whose::Process(_) => Ok(None),
+        Whose::Process(_) | Whose::Thread(_) => Ok(None),
     }
 }
 
@@ -395,7 +397,7 @@ pub(super) fn open_event(
     leader: Option<&File>,
     period: Period,
 ) -> Result<(File, &'static str), Error> {
-    let attributes = attributes(event, leader, period);
+    let attributes = attributes(event, whose, leader, period);
     let open = |attributes: Attributes| attributes.open(whose.pid()?, cpu, leader);
     match open(attributes) {
         Ok(file) => Ok((file, "perf")),
@@ -407,9 +409,12 @@ pub(super) fn open_event(
     }
 }
 
-fn attributes(event: &Event, leader: Option<&File>, period: Period) -> Attributes {
+fn attributes(event: &Event, whose: Whose, leader: Option<&File>, period: Period) -> Attributes {
     // Followers are enabled with their leader.
-    let own = if leader.is_none() { DISABLED | ENABLE_ON_EXEC } else { 0 };
+    let own = match (whose, leader) {
+        (Whose::Process(_) | Whose::Children, None) => DISABLED | ENABLE_ON_EXEC,
+        (Whose::Thread(_), _) | (_, Some(_)) => 0,
+    };
     let mut attributes = Attributes::of(event.kind, event.config, INHERIT | own);
     if let (Period::Every(period), None) = (period, leader) {
         attributes.sample_period = period;
