@@ -330,6 +330,138 @@ fn threads_that_wait_notice_nothing_however_often_they_are_measured() {
     assert_eq!(program.quit(), ("0 0 0 0 0 0 0 0 0 bad\n".into(), Some(0)));
 }
 
+/// A trace of a running program that goes on until it is interrupted.
+fn trace(bench: &Bench, program: &mut Running, words: &[&str], work: usize) -> serde_json::Value {
+    let file = bench.join("trace.json");
+    let before = program.state();
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT").arg(env!("CARGO_BIN_EXE_lightfoot")).arg("trace").args(words);
+    command.args(["--format", "json", "--pid", &program.pid(), "-o"]).arg(&file);
+    let child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // A native trace begins when its partial file is there, an engine's when it is in the program.
+    let native = words.contains(&"native");
+    let partial = bench.join("trace.json.partial");
+    until(|| partial.exists() && (native || program.maps().matches("memfd").count() == 6));
+    (0..work).for_each(|_| assert!(program.ask("w").starts_with('w')));
+    let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+    rustix::process::kill_process(pid, signal("INT")).unwrap();
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(program.state(), before, "it is left as it was");
+    json(&std::fs::read(&file).unwrap())
+}
+
+/// The total of a metric of a trace, which is the sum of its records.
+fn total(trace: &serde_json::Value, name: &str) -> u64 {
+    let metrics = trace["header"]["metrics"].as_array().unwrap();
+    let column = metrics.iter().position(|metric| metric["name"] == name).unwrap();
+    let total = trace["end"]["totals"][column].as_u64().unwrap();
+    let of_record = |record: &serde_json::Value| record["values"][column]["delta"].as_u64().unwrap();
+    let records = trace["records"].as_array().unwrap();
+    assert_eq!(records.iter().map(of_record).sum::<u64>(), total, "{name}");
+    total
+}
+
+#[test]
+fn a_running_program_is_traced_under_the_engine() {
+    let bench = Bench::new();
+    let Some(mut program) = server(&bench) else { return };
+    for engine in ["jit", "simulated"] {
+        let software = if engine == "jit" { "--software" } else { "--uncharged" };
+        let words = ["--engine", engine, "--every", "100000instructions", software, "fn:work"];
+        let trace = trace(&bench, &mut program, &words, 3);
+        assert_eq!(total(&trace, "fn:work"), 3, "{engine}");
+        let executed = total(&trace, "instructions");
+        assert!((600_006..700_000).contains(&executed), "{engine}: {executed}");
+        assert!(trace["records"].as_array().unwrap().len() > 5, "{engine}");
+        let notes = trace["header"]["notes"].to_string();
+        assert!(notes.contains("stood still"), "{notes}");
+    }
+    assert_eq!(program.quit().1, Some(7));
+}
+
+#[test]
+fn a_running_program_is_traced_natively_with_all_its_threads() {
+    let bench = Bench::new();
+    let Some(program) = compile(&bench, "waiters", &["-O1", "-pthread"], WAITERS) else { return };
+    let mut program = Running::start(&program);
+    while program.ask("s").split_whitespace().any(|rounds| rounds == "0") {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let file = bench.join("native.json");
+    let words = ["--pid", &program.pid(), "--for", "300ms", "--every", "20ms"];
+    let events = ["--hardware", "task-clock,context-switches", "--format", "json", "-o"];
+    let ran = lightfoot().arg("trace").args(words).args(events).arg(&file).run();
+    if ran.said().contains("kernel.perf_event_paranoid") {
+        println!("skipped: the kernel's counters are not allowed here");
+        return;
+    }
+    ran.ends_with(0);
+    let trace = json(&std::fs::read(&file).unwrap());
+    let records = trace["records"].as_array().unwrap();
+    assert!((2..=16).contains(&records.len()), "{} records", records.len());
+    // Its threads sleep some hundred times a second each; the first one alone never does.
+    assert!(total(&trace, "context-switches") > 30, "{}", trace["end"]);
+    assert!(total(&trace, "task-clock") > 0);
+    assert_eq!(trace["end"]["exit_status"], 0);
+    assert!(program.ask("s").len() > 1, "it runs on");
+    assert_eq!(program.quit(), ("0 0 0 0 0 0 0 0 0 bad\n".into(), Some(0)));
+}
+
+#[test]
+fn a_native_trace_ends_with_its_program() {
+    let bench = Bench::new();
+    let Some(program) = server(&bench) else { return };
+    let file = bench.join("ended.lft");
+    let command = lightfoot().args(["trace", "--pid", &program.pid(), "--every", "5ms", "-o"]).arg(&file);
+    let ran = std::thread::scope(|scope| {
+        let tracing = scope.spawn(move || command.run());
+        until(|| bench.join("ended.lft.partial").exists() || tracing.is_finished());
+        assert_eq!(program.quit().1, Some(7));
+        tracing.join().unwrap()
+    });
+    if !ran.said().contains("kernel.perf_event_paranoid") {
+        ran.ends_with(0).says("has ended");
+    }
+}
+
+#[test]
+fn calls_of_a_running_program_are_followed() {
+    let bench = Bench::new();
+    let Some(mut program) = server(&bench) else { return };
+    let measuring = Measuring::begin(&bench, &program, &["count", "--by", "call"]);
+    (0..3).for_each(|_| assert!(program.ask("w").starts_with('w')));
+    measuring.interrupt();
+    let report = measuring.report();
+    let rows = report["rows"].as_array().unwrap();
+    let called = |row: &&serde_json::Value| row["name"].as_str().is_some_and(|name| name.ends_with("→ work"));
+    let of_work = rows.iter().find(called).unwrap_or_else(|| panic!("{rows:?}"));
+    assert_eq!((of_work["calls"].as_u64(), of_work["instructions"].as_u64()), (Some(3), Some(600_006)));
+    assert_eq!(program.quit().1, Some(7));
+}
+
+#[test]
+fn what_a_running_process_has_no_trace_of_is_refused() {
+    let own = std::process::id().to_string();
+    let refused = |words: &[&str], sentence: &str| {
+        lightfoot()
+            .args(["trace", "-o", "/dev/null", "--pid", &own])
+            .args(words)
+            .run()
+            .ends_with(125)
+            .says(sentence);
+    };
+    refused(&["--engine", "probe", "--software", "fn:main"], "probes are written before a program starts");
+    refused(&["--every", "1e6instructions", "--software", "fn:main"], "--uncharged");
+    refused(&["--collector", "signal"], "leave --collector out");
+    refused(&["--engine", "native", "--every", "1e6instructions"], "--every 10ms");
+    lightfoot()
+        .args(["trace", "-o", "/dev/null", "--pid", "0"])
+        .run()
+        .ends_with(125)
+        .says("there is no process 0");
+}
+
 #[test]
 fn what_cannot_be_measured_is_refused_in_a_sentence() {
     let bench = Bench::new();

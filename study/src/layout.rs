@@ -76,7 +76,7 @@ mod tests {
     fn the_paddings_reach_every_place_that_a_stack_can_take_in_a_line() {
         let paddings = paddings(LAYOUTS);
         assert_eq!(paddings[0], 0);
-        let places: std::collections::BTreeSet<usize> = paddings.iter().map(|bytes| bytes / 16 % 4).collect();
+        let places = present::order::set_of(paddings.iter().map(|bytes| bytes / 16 % 4));
         assert_eq!(places.len(), 4, "{paddings:?}");
         assert!(*paddings.last().unwrap() > 3800, "{paddings:?}");
     }

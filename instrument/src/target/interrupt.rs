@@ -106,8 +106,7 @@ pub struct EndRequests(Guard);
 
 impl EndRequests {
     /// Begins to note.
-    #[allow(clippy::new_without_default)]
-    pub fn new() -> EndRequests {
+    pub fn noted() -> EndRequests {
         EndRequests(Guard::that_notes())
     }
 

@@ -10,6 +10,7 @@
 use super::row::{plain, Frame, Row};
 use crate::cli::By;
 use crate::run::tally::{mnemonic, Cell, Counts, Grain, Tally};
+use present::order::SortRows;
 use std::cmp::Reverse;
 use symbol::{demangle, ByNumber, SourceFrame, Symbolizer};
 
@@ -140,24 +141,27 @@ pub fn rows(
             groups.add_inlined(number, cell, counts);
         }
     }
-    let mut groups = groups.all;
+    let groups = groups.all;
     let names = Names::new(symbols);
     let (functions, libraries, files) =
         (ranks(&names.functions), ranks(&names.libraries), ranks(symbols.sources().files()));
     // Sort small keys first: rows are large and are compared by their texts.
-    groups.sort_by_cached_key(|(key, group)| {
+    let place = |(key, group): &(Key, Group)| {
         let function = group.cell().function;
         let line = key.line.map(|(file, line)| (files[file as usize], line));
         let library = libraries[symbols.functions()[function].library];
         (Reverse(weight(&group.counts, group.with_inlined().as_ref())), library, functions[function], line)
-    });
-    groups.iter().map(|(key, group)| names.row(by, key, group)).collect()
+    };
+    let places: Vec<_> = groups.iter().map(place).collect();
+    let mut order: Vec<usize> = (0..groups.len()).collect();
+    order.sort_rows_by_key(|&number| places[number]);
+    order.iter().map(|&number| names.row(by, &groups[number].0, &groups[number].1)).collect()
 }
 
 /// The rank of each text in sorted order.
 fn ranks(texts: &[String]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..texts.len() as u32).collect();
-    order.sort_unstable_by_key(|number| &texts[*number as usize]);
+    order.sort_rows(|one, other| texts[*one as usize].cmp(&texts[*other as usize]));
     let mut ranks = vec![0; texts.len()];
     let mut rank = 0;
     for (place, number) in order.iter().enumerate() {

@@ -7,6 +7,7 @@ use crate::cli::Rep;
 use crate::run::block_order::calls::Called;
 use crate::run::block_order::stack::{Back, Context};
 use crate::run::tally::{Attribution, Counts};
+use present::order::SortRows;
 
 /// The costs of a context within a slice.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,7 +71,7 @@ impl Calls {
         }
         let mut backs: Vec<(Back, u64)> =
             called.contexts.backs.iter().map(|(back, times)| (*back, *times)).collect();
-        backs.sort_unstable();
+        backs.sort_rows_by_key(|back| *back);
         let mut calls = Calls {
             contexts: called.nodes().to_vec(),
             own: vec![empty; called.nodes().len()],

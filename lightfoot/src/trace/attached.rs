@@ -43,7 +43,7 @@ pub(super) fn run(
     let pid = u32::try_from(running.pid).ok().filter(|&pid| pid > 0);
     let pid = pid.ok_or_else(|| anyhow!("there is no process {}: list them with ps -e", running.pid))?;
     let explained = |error: measure::Error| anyhow!("process {pid}: {error}");
-    let ends = EndRequests::new();
+    let ends = EndRequests::noted();
     let open = |events: &[&'static Event]| RunningProcess::open(events, pid).map_err(explained);
     let (mut counters, notes) = chosen(&request.hardware, open)?;
     let pace = Pace::Time(Duration::from_nanos(request.interval.length));

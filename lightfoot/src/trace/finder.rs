@@ -8,6 +8,7 @@
 use super::target::{MetricTarget, Targets};
 use instrument::probe::{Finder, ModuleInfo, ProbeRequest};
 use instrument::Module;
+use present::order::SortRows;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ impl Finder for Functions {
                 wanted.extend(entry.map(|entry| ProbeRequest { entry, counter }));
             }
         }
-        wanted.sort_unstable_by_key(|wanted| wanted.entry);
+        wanted.sort_rows_by_key(|wanted| wanted.entry);
         let Some(listing) = self.listing(module) else { return ModuleInfo::default() };
         let code = listing.names.iter().filter(|named| named.kind != Kind::Variable);
         let mut starts: Vec<u64> = code.filter_map(|named| listing.mapped(module, named.address)).collect();

@@ -120,7 +120,9 @@ fn run_simulated(request: &Request) -> Result<Trace> {
     let traced = tracer.finish();
     let outcome = ran?;
     header.notes.extend(outcome.warnings);
-    header.notes.extend(running.zip(outcome.standstill).map(|(running, still)| attached::note(running, still)));
+    header
+        .notes
+        .extend(running.zip(outcome.standstill).map(|(running, still)| attached::note(running, still)));
     header.notes.extend(traced.complaint);
     // The trace counts whole blocks; the profile knows which ones were cut short.
     let retired = outcome.profile.instructions_retired();

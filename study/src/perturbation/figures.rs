@@ -6,6 +6,7 @@
 use super::findings::{Comparison, Curve, Findings, Kind, Point, Power, PowerCurve, Signals, L1_L2, L1_TLB};
 use plot::curves::{curves, Curve as Line, Curves};
 use plot::panels::{panels, Panels, Row};
+use present::order::SortRows;
 
 /// Figures of the paper that show correlations over added instructions.
 const OVER_OVERHEAD: [(&str, &str, Kind); 4] = [
@@ -49,7 +50,7 @@ pub(super) fn plots(findings: &Findings, stem: &str) -> Vec<(String, String)> {
         }));
     }
     out.extend(findings.power.as_ref().map(|found| (format!("{stem}-power.svg"), power(found))));
-    out.sort();
+    out.sort_rows(Ord::cmp);
     out
 }
 

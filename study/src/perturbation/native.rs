@@ -20,6 +20,7 @@ use anyhow::{bail, Context, Result};
 use measure::perturb::{perturb, Options};
 use measure::rank::spearman;
 use measure::trace::{decode, Trace};
+use present::order::SortRows;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -114,7 +115,7 @@ fn counted(bench: &Bench, chosen: &[Called], interval_microseconds: u64) -> Vec<
     };
     let mut by_calls: Vec<(u64, &String)> =
         chosen.iter().filter_map(|called| Some((calls(called)?, &called.metric))).collect();
-    by_calls.sort_unstable();
+    by_calls.sort_rows(Ord::cmp);
     let mut sum = 0;
     let few = by_calls.into_iter().take_while(|(calls, _)| {
         sum += calls;

@@ -33,7 +33,6 @@ use contender::{Programs, CONTENDERS};
 use family::{Family, FAMILIES};
 use findings::{Findings, Row};
 use present::date;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Seconds in which a family is counted and timed, quick and full.
@@ -137,7 +136,7 @@ impl Texts {
             save(format!("{name}-{number}"), &half.repeat(2))?;
             Ok(half.len())
         };
-        let numbers: BTreeSet<usize> = CONTENDERS.iter().map(|contender| contender.part).collect();
+        let numbers = present::order::set_of(CONTENDERS.iter().map(|contender| contender.part));
         let part = |number| {
             Ok(Part {
                 number,

@@ -114,7 +114,7 @@ impl Answers {
         Answers {
             measured: self.measured.clone(),
             noise: self.noise.clone(),
-            rows: rows.map(|(items, rows)| (*items, rows.clone())).collect(),
+            rows: present::order::map_of(rows.map(|(items, rows)| (*items, rows.clone()))),
         }
     }
 

@@ -122,7 +122,7 @@ impl Findings {
     /// The N at which a variant was replayed, ascending.
     pub(super) fn sizes(&self, variant: &str) -> Vec<usize> {
         let rows = self.simulated.iter().filter(|row| row.variant == variant);
-        rows.map(|row| row.n).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+        present::order::set_of(rows.map(|row| row.n)).into_iter().collect()
     }
 
     /// The T at which a variant was replayed at one N, ascending.

@@ -100,7 +100,7 @@ fn branches(findings: &Findings) -> String {
                 move |row: &&super::findings::Counted| row.loops == **loops && row.predictor == predictor;
             findings.counted.iter().filter(same)
         };
-        for n in rows().map(|row| row.n).collect::<std::collections::BTreeSet<_>>() {
+        for n in present::order::set_of(rows().map(|row| row.n)) {
             let cell = |tile: &usize| {
                 let row = rows().find(|row| row.n == n && row.tile == *tile);
                 row.map_or("-".into(), |row| format!("{:.3}", row.an_end()))

@@ -144,9 +144,8 @@ impl Findings {
         let judged = |point: &&Point| point.measured[..JUDGED].iter().any(Option::is_some);
         let points: Vec<&Point> =
             SETTINGS.iter().flat_map(|setting| self.counted(*setting)).filter(judged).collect();
-        let distinct = |of: fn(&Point) -> &str| {
-            points.iter().map(|point| of(point)).collect::<std::collections::BTreeSet<_>>().len()
-        };
+        let distinct =
+            |of: fn(&Point) -> &str| present::order::set_of(points.iter().map(|point| of(point))).len();
         // A processor's clusters are no processor of their own: the name ends at an underscore.
         [
             points.len(),

@@ -33,7 +33,7 @@ pub(super) fn plots(findings: &Findings) -> Result<Vec<(String, String)>> {
             plots.push((name, drawn(findings, table)?));
         }
     }
-    plots.sort();
+    plots.sort_rows(Ord::cmp);
     Ok(plots)
 }
 

@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(points.len(), 148);
         let distinct = |of: fn(&Point) -> &str, moved: usize| {
             let measured = points.iter().filter(|point| point.measured[moved].is_some());
-            measured.map(of).collect::<std::collections::BTreeSet<_>>().len()
+            present::order::set_of(measured.map(of)).len()
         };
         assert_eq!(distinct(|point| &point.kernel, 0), 7);
         // Broadwell with and without cluster on die, Skylake with and without sub-NUMA clusters.

@@ -5,6 +5,7 @@
 //! `W[p][k][j][i]` of one allocation.
 
 use super::kernel::{bases, steps, Kernel, Touches, ELEMENT_BYTES};
+use present::order::SortRows;
 
 /// A reference to a row of elements around `i`: which array, which row, and from where to where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +131,7 @@ impl Stencil {
     pub(super) fn layers(&self, cache_bytes: u64) -> (f64, f64) {
         let mut rows: Vec<(Array, i64, i64)> =
             self.references.iter().map(|one| (one.array, one.plane, one.row)).collect();
-        rows.sort_unstable();
+        rows.sort_rows(Ord::cmp);
         rows.dedup();
         let planes = 2 * self.radius + 2 + self.weights;
         let elements = cache_bytes as f64 / ELEMENT_BYTES as f64;

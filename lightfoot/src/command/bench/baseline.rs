@@ -3,6 +3,7 @@
 use super::results::{Results, Row, SCHEMA};
 use anyhow::{Context, Result};
 use present::exit::{Failure, USAGE};
+use present::order::SortRows;
 use std::path::{Path, PathBuf};
 
 /// The baseline that every run leaves behind.
@@ -45,7 +46,7 @@ impl Baselines {
         let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
         let name = |path: PathBuf| Some(path.file_name()?.to_str()?.strip_suffix(".json")?.to_owned());
         let mut names: Vec<String> = entries.filter_map(|entry| name(entry.path())).collect();
-        names.sort();
+        names.sort_rows(String::cmp);
         names
     }
 

@@ -31,6 +31,7 @@ use baseline::{check_name, Baselines, LAST};
 use compare::{check_way, Chosen, Comparison};
 use instrument::virtual_machine::Processor;
 use present::exit::{Failure, NEGATIVE, USAGE};
+use present::order::SortRows;
 use present::output::{print, Destination};
 use programs::{Found, Program};
 use results::{Results, SCHEMA};
@@ -218,7 +219,7 @@ fn list<'p>(programs: &'p [Program], options: &Bench) -> Result<Vec<(&'p Program
     for program in programs {
         let names = program.list(options)?;
         let mut sorted: Vec<&String> = names.iter().collect();
-        sorted.sort();
+        sorted.sort_rows(|one, other| one.cmp(other));
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             let sentence = format!("two benchmarks of {} are called {}: rename one", program.name, twice[0]);
             return Err(Failure { status: USAGE, sentence }.into());

@@ -7,6 +7,7 @@ use super::programs::{Kind, Program};
 use super::results::{Answer, Counted, Row};
 use crate::cli::Bench;
 use anyhow::{bail, Context, Result};
+use present::order::set_of;
 use present::order::SortRows;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -158,7 +159,7 @@ impl Work {
                 }),
             }
         }
-        let seen: BTreeSet<&str> = counted.iter().map(|one| &*one.name).collect();
+        let seen = set_of(counted.iter().map(|one| &*one.name));
         for name in names.iter().filter(|name| !seen.contains(&***name)) {
             let why = answers.iter().find_map(|answer| answer.ended.clone());
             let why = why.unwrap_or_else(|| "its program did not run it".into());

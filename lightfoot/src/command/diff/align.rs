@@ -63,7 +63,7 @@ pub(in crate::command) fn agree(before: &Lines, after: &Lines) -> bool {
 /// Pairs lines of equal numbers.
 pub(in crate::command) fn by_number(before: &Lines, after: &Lines) -> Vec<Pair> {
     let own = |lines: &Lines, number: u32| lines.contains_key(&number).then_some(number);
-    let all: std::collections::BTreeSet<u32> = before.keys().chain(after.keys()).copied().collect();
+    let all = present::order::set_of(before.keys().chain(after.keys()).copied());
     all.into_iter().map(|number| (own(before, number), own(after, number))).collect()
 }
 

@@ -17,12 +17,12 @@ use crate::cli::{Diff, DiffFormat};
 use anyhow::Result;
 use present::exit::NEGATIVE;
 use present::number::grouped;
+use present::order::SortRows;
 use present::output::print;
 use present::terminal::printable_lines;
 use read::{Programs, Read};
 use rows::{Changed, Rows};
 use show::change;
-use std::cmp::Reverse;
 
 /// Rows of a table for people, unless they ask for more.
 const SHOWN: usize = 20;
@@ -86,9 +86,10 @@ impl Difference {
         }
         let sorted_by = sorted_by(&metrics, options, after);
         let change = |pair: &(u64, u64)| pair.0.abs_diff(pair.1);
-        rows.sort_by_cached_key(|row| {
-            let others: Vec<u64> = row.pairs.iter().map(change).collect();
-            (Reverse(change(&row.pairs[sorted_by])), Reverse(others), row.name.clone())
+        let others = |row: &Changed| row.pairs.iter().map(change).collect::<Vec<u64>>();
+        rows.sort_rows(|one, other| {
+            let first = change(&other.pairs[sorted_by]).cmp(&change(&one.pairs[sorted_by]));
+            first.then_with(|| others(other).cmp(&others(one))).then_with(|| one.name.cmp(&other.name))
         });
         let worse = worse(&metrics, &totals, options.fail_above);
         Ok(Difference { metrics, sorted_by, totals, rows, notes, worse })

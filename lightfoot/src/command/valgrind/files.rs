@@ -9,8 +9,9 @@ use crate::run::tally::{tally, Events, Grain, Part, Tally};
 use anyhow::{Context, Result};
 use call_graph::Calls;
 use instrument::Profile;
+use present::order::{set_of, SortRows};
 use present::output::replace_with;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -127,7 +128,7 @@ fn numbered(places: &[Option<Place>]) -> (Vec<Place>, Vec<u32>) {
         of.push(last.1);
     }
     let mut order: Vec<u32> = (0..first_seen.len() as u32).collect();
-    order.sort_unstable_by_key(|&number| first_seen[number as usize]);
+    order.sort_rows_by_key(|&number| first_seen[number as usize]);
     let mut ranks = vec![0; order.len()];
     order.iter().zip(0..).for_each(|(&number, rank)| ranks[number as usize] = rank);
     of.iter_mut().filter(|number| **number != NOWHERE).for_each(|number| *number = ranks[*number as usize]);
@@ -149,12 +150,10 @@ fn without_lines(profile: &mut Profile, sections: &[Section]) -> Vec<usize> {
     calls.flat_map(|calls| [calls.block, calls.callee]).for_each(|block| called[block as usize] = true);
     // A library may be mapped by several modules.
     let blocks = || profile.blocks.iter().zip(&counted).zip(&called).enumerate();
-    let modules: BTreeSet<u32> = blocks()
-        .filter(|(_, ((_, counted), _))| **counted)
-        .map(|(_, ((block, _), _))| block.module)
-        .collect();
+    let counted_blocks = blocks().filter(|(_, ((_, counted), _))| **counted);
+    let modules = set_of(counted_blocks.map(|(_, ((block, _), _))| block.module));
     let path = |module: u32| profile.modules[module as usize].path.as_path();
-    let libraries: BTreeSet<&Path> = modules.into_iter().map(path).collect();
+    let libraries = set_of(modules.into_iter().map(path));
     let has_lines: Vec<bool> =
         profile.modules.iter().map(|module| libraries.contains(module.path.as_path())).collect();
     let mut beside = Vec::new();
@@ -256,7 +255,7 @@ pub(super) fn write(
         put(&base, &cachegrind(shape, &costs, &places.names))?;
         return Ok((crate::report::parts::total(&costs), Vec::new()));
     }
-    let threads: BTreeSet<u32> = sections.iter().map(|section| section.thread).collect();
+    let threads = set_of(sections.iter().map(|section| section.thread));
     let threads: HashMap<u32, usize> = threads.into_iter().zip(1..).collect();
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     let (mut sum, mut dumps, mut blocks) = (Events::default(), Vec::<Dump>::new(), 0);

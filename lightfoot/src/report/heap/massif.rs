@@ -3,6 +3,7 @@
 
 use super::HeapReport;
 use heap::{Snapshot, SnapshotKind};
+use present::order::SortRows;
 use std::cmp::Reverse;
 use std::fmt::Write;
 
@@ -44,7 +45,7 @@ impl HeapReport {
             }
             let entry = |&(site, bytes): &(u32, u64)| (self.callers(site as usize, shape), bytes);
             let mut entries: Vec<Entry<'_>> = sites.iter().map(entry).collect();
-            entries.sort_unstable();
+            entries.sort_rows(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
             let least = shape.threshold_percent / 100.0 * snapshot.total_bytes() as f64;
             let name = "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.";
             let mut tree = Tree { report: self, threshold_percent: shape.threshold_percent, least, out };
@@ -90,7 +91,7 @@ impl Tree<'_> {
                 rest += bytes;
             }
         }
-        children.sort_by_key(|child| Reverse(child.0));
+        children.sort_rows_by_key(|child| Reverse(child.0));
         let lines = children.len() + usize::from(places > 0);
         let _ = writeln!(self.out, "{:level$}n{lines}: {bytes} {name}", "");
         for (bytes, group) in children {

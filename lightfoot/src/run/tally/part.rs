@@ -12,6 +12,7 @@ use crate::run::complex::{complex_of, LoadsAndStores, Repeats};
 use call_graph::Events;
 use instrument::mark::PartCounts;
 use instrument::{Numbering, Profile};
+use present::order::SortRows;
 use simulate::{BlockMisses, SiteMisses};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -322,7 +323,7 @@ fn joined<K: Ord + Copy, T>(
     add: impl Fn(&mut T, T),
 ) -> Vec<(K, T)> {
     let mut entries: Vec<(K, T)> = entries.into_iter().map(|(own, entry)| (key(own), entry)).collect();
-    entries.sort_by_key(|(key, _)| *key);
+    entries.sort_rows_by_key(|(key, _)| *key);
     let mut joined: Vec<(K, T)> = Vec::with_capacity(entries.len());
     for (key, entry) in entries {
         match joined.last_mut() {
