@@ -27,7 +27,7 @@ use crate::uses::{AllUses, ThreadUses, NOBODY};
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step, Stream};
 use heap::CallStack;
 use instrument::mark::{Deed, PartCounts};
-use instrument::tool::{Batch, Instrumenter, Program, Report, Summary, Sums, Tool};
+use instrument::tool::{Batch, Divided, Instrumenter, Program, Report, Summary, Sums, Tool};
 use instrument::{ComplexCounts, EndedImage};
 use simulate::{count_kinds, Counts, Levels, LocatedMiss, LocatedMisses, MissSide, Simulator, WriteBacks};
 use std::collections::HashMap;
@@ -70,8 +70,7 @@ pub struct Found {
 
 #[derive(Default)]
 struct Buffers {
-    references: Vec<Record>,
-    events: Vec<(usize, Record)>,
+    divided: Divided,
     misses: LocatedMisses,
 }
 
@@ -171,16 +170,38 @@ impl Counting<'_> {
         groups: &mut Groups,
     ) {
         let mut left = Left { caches: misses.caches(), pages: misses.pages(), warmed: [usize::MAX; 2] };
+        if self.uses.is_some() {
+            return self.merge_all(left, events, references, groups);
+        }
+        let mut events = events.iter();
+        while let [(before, _), ..] = events.as_slice() {
+            self.missed(*before, &mut left);
+            // Most events have no miss between them.
+            let until = left.first();
+            while let Some((_, event)) = events.as_slice().first().filter(|(before, _)| *before <= until) {
+                self.map.event(&mut self.calls, event);
+                events.next();
+            }
+        }
+        self.missed(usize::MAX, &mut left);
+    }
+
+    /// Merges misses and events with all references.
+    fn merge_all(
+        &mut self,
+        mut left: Left<'_>,
+        events: &[(usize, Record)],
+        references: &[Record],
+        groups: &mut Groups,
+    ) {
         let mut done = 0;
         let ends = events.iter().map(|(before, event)| (*before, Some(event)));
         for (before, event) in ends.chain([(references.len(), None)]) {
-            if self.uses.is_some() {
-                for (number, record) in (done..before).zip(&references[done..before]) {
-                    self.missed(number + 1, &mut left);
-                    self.used(record, groups);
-                }
-                done = before;
+            for (number, record) in (done..before).zip(&references[done..before]) {
+                self.missed(number + 1, &mut left);
+                self.used(record, groups);
             }
+            done = before;
             self.missed(before, &mut left);
             event.into_iter().for_each(|event| self.map.event(&mut self.calls, event));
         }
@@ -309,6 +330,14 @@ struct Left<'a> {
     warmed: [usize; 2],
 }
 
+impl Left<'_> {
+    /// The record of the first miss.
+    fn first(&self) -> usize {
+        let first = |list: &[LocatedMiss]| list.first().map_or(usize::MAX, |miss| miss.record as usize);
+        first(self.caches).min(first(self.pages))
+    }
+}
+
 /// Warms the map for a miss and the next ones of its list, unless it is warmed.
 #[inline(always)]
 fn warm(map: &ObjectMap, miss: &LocatedMiss, behind: &[LocatedMiss], warmed: &mut usize) {
@@ -358,18 +387,16 @@ impl Tool for ObjectTool {
     }
 
     fn batch(&mut self, batch: &Batch<'_>) {
-        let mut divided = std::mem::take(&mut self.buffers.references);
-        let events = &mut self.buffers.events;
+        let mut divided = std::mem::take(&mut self.buffers.divided);
         divided.clear();
-        events.clear();
         // Loops without calls fill whole batches, of which nothing is to be copied.
         let is_event = |record: &Record| record.what as u8 >> 4 == RecordKind::Tool as u8;
         let is_first = self.first_image == Some(self.image) && batch.first_site() == 0;
         let references = if is_first && !batch.raw().iter().any(is_event) {
             batch.raw()
         } else {
-            self.found.counts.damaged += batch.divide(&mut divided, events);
-            &divided
+            self.found.counts.damaged += batch.divide(&mut divided);
+            divided.references()
         };
         let counts = self.simulate(batch.thread(), references);
         let Some(map) = &mut self.map else { return };
@@ -380,14 +407,14 @@ impl Tool for ObjectTool {
             (uses, thread)
         });
         let mut counting = Counting { map, tally, fields, uses, calls, sites: batch.sites(), counts };
-        let Buffers { events, misses, .. } = &self.buffers;
-        counting.merge(misses, events, references, self.groups.entry(batch.thread()).or_default());
+        let misses = &self.buffers.misses;
+        counting.merge(misses, divided.events(), references, self.groups.entry(batch.thread()).or_default());
         let Counting { calls, uses, .. } = counting;
         if let Some((uses, thread)) = uses {
             uses.put_back(batch.thread(), thread);
         }
         map.put_back(batch.thread(), calls);
-        self.buffers.references = divided;
+        self.buffers.divided = divided;
     }
 
     fn marked(&mut self, deed: Deed) {

@@ -50,26 +50,17 @@ impl<'a> Batch<'a> {
         self.records.iter().map(|record| tables.renumber(record))
     }
 
-    /// Appends the references of the stream to `references`, numbered as in [`Batch::sites`], and
-    /// the tool's events to `events`, each with the number of `references` before it. Returns how
-    /// many records could not be numbered and are missing. Cost: about a nanosecond a record.
-    pub fn divide(&self, references: &mut Vec<Record>, events: &mut Vec<(usize, Record)>) -> u64 {
-        const TOOL: u8 = RecordKind::Tool as u8;
-        let mut lost = 0;
+    /// Divides the records into references of the stream, numbered as in [`Batch::sites`], and the
+    /// tool's events. Returns how many records could not be numbered and are missing. Cost: half a
+    /// nanosecond a record.
+    pub fn divide(&self, into: &mut Divided) -> u64 {
+        into.fill(self.records);
         let is_first = self.tables.first_site == 0 && self.tables.first_block == 0;
-        for record in self.records {
-            if record.what as u8 >> 4 == TOOL {
-                events.push((references.len(), *record));
-            } else if is_first {
-                references.push(*record);
-            } else {
-                match self.tables.renumber(record) {
-                    Some(record) => references.push(record),
-                    None => lost += 1,
-                }
-            }
+        if is_first {
+            0
+        } else {
+            into.renumber(|record| self.tables.renumber(record))
         }
-        lost
     }
 
     /// All records as the program's code wrote them: sites, blocks and requests have the numbers of
@@ -88,6 +79,72 @@ impl<'a> Batch<'a> {
     /// All sites and blocks that were translated so far.
     pub fn sites(&self) -> &'a Sites {
         &self.tables.sites
+    }
+}
+
+/// A batch that was divided; its memory is used again.
+///
+/// Whether a record is an event cannot be foreseen, so each is written to both lists, and the list
+/// goes on that it belongs to.
+#[derive(Debug, Default)]
+pub struct Divided {
+    references: Vec<Record>,
+    events: Vec<(usize, Record)>,
+    /// How many of each list belong to the batch.
+    lens: (usize, usize),
+}
+
+impl Divided {
+    /// The references of the stream.
+    pub fn references(&self) -> &[Record] {
+        &self.references[..self.lens.0]
+    }
+
+    /// The tool's events, each with the number of references before it.
+    pub fn events(&self) -> &[(usize, Record)] {
+        &self.events[..self.lens.1]
+    }
+
+    /// A batch without events and references.
+    pub fn clear(&mut self) {
+        self.lens = (0, 0);
+    }
+
+    fn fill(&mut self, records: &[Record]) {
+        const TOOL: u8 = RecordKind::Tool as u8;
+        if self.references.len() < records.len() {
+            self.references.resize(records.len(), Record::default());
+            self.events.resize(records.len(), (0, Record::default()));
+        }
+        let (references, events) = (&mut self.references[..records.len()], &mut self.events[..records.len()]);
+        let (mut referred, mut told) = (0, 0);
+        for record in records {
+            references[referred] = *record;
+            events[told] = (referred, *record);
+            let is_event = usize::from(record.what as u8 >> 4 == TOOL);
+            referred += 1 - is_event;
+            told += is_event;
+        }
+        self.lens = (referred, told);
+    }
+
+    /// Gives the references other numbers; those without one leave, and their number is returned.
+    fn renumber(&mut self, number: impl Fn(&Record) -> Option<Record>) -> u64 {
+        let (mut kept, mut told) = (0, 0);
+        for at in 0..self.lens.0 {
+            while told < self.lens.1 && self.events[told].0 == at {
+                self.events[told].0 = kept;
+                told += 1;
+            }
+            if let Some(record) = number(&self.references[at]) {
+                self.references[kept] = record;
+                kept += 1;
+            }
+        }
+        self.events[told..self.lens.1].iter_mut().for_each(|(before, _)| *before = kept);
+        let lost = self.lens.0 - kept;
+        self.lens.0 = kept;
+        lost as u64
     }
 }
 
@@ -114,5 +171,63 @@ impl Tables {
         let number = record.site() + first;
         let fits = number < CUT_SITE || first == 0;
         fits.then_some(Record { what: (number as u32) << 8 | u32::from(record.code().0), ..*record })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Divided record by record.
+    fn one_by_one(
+        records: &[Record],
+        number: impl Fn(&Record) -> Option<Record>,
+    ) -> (Vec<Record>, Vec<(usize, Record)>, u64) {
+        let (mut references, mut events, mut lost) = (Vec::new(), Vec::new(), 0);
+        for record in records {
+            if record.code().kind() == RecordKind::Tool {
+                events.push((references.len(), *record));
+            } else {
+                match number(record) {
+                    Some(record) => references.push(record),
+                    None => lost += 1,
+                }
+            }
+        }
+        (references, events, lost)
+    }
+
+    #[test]
+    fn batches_are_divided_as_record_by_record() {
+        let mut state = 1_u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut divided = Divided::default();
+        for len in [0, 1, 2, 50, 7, 300, 0, 64] {
+            for events_of_8 in [0, 1, 4, 8] {
+                let record = |next: &mut dyn FnMut(u64) -> u64| {
+                    let is_event = next(8) < events_of_8;
+                    let kind = if is_event { RecordKind::Tool } else { RecordKind::Load };
+                    let what = (next(1 << 20) as u32) << 8 | (kind as u32) << 4;
+                    Record { address: next(1 << 40), what, extra: 0 }
+                };
+                let records: Vec<Record> = (0..len).map(|_| record(&mut next)).collect();
+                divided.fill(&records);
+                let (references, events, _) = one_by_one(&records, |record| Some(*record));
+                assert_eq!((divided.references(), divided.events()), (&references[..], &events[..]));
+                // Every third number does not fit.
+                let number = |record: &Record| {
+                    let what = record.what + 0x100;
+                    (!record.site().is_multiple_of(3)).then_some(Record { what, ..*record })
+                };
+                let (references, events, lost) = one_by_one(&records, number);
+                assert_eq!(divided.renumber(number), lost);
+                assert_eq!((divided.references(), divided.events()), (&references[..], &events[..]));
+            }
+        }
+        divided.clear();
+        assert!(divided.references().is_empty() && divided.events().is_empty());
     }
 }

@@ -66,7 +66,7 @@ pub use crate::instrumentation::view::{
     BlockView, InstructionView, Procedure, Procedures, References, Register, Registers, SourceLine, Touch,
     Transfer, Unnamed,
 };
-pub use batch::{Batch, Event};
+pub use batch::{Batch, Divided, Event};
 pub use interface::{Summary, Tool};
 pub use report::{Report, Row};
 
