@@ -230,8 +230,9 @@ mod tests {
             while let Some(stretch) = stretches.take() {
                 assert_eq!(stretch.start, at);
                 assert!(!stretch.is_empty());
-                let is_last = end - at <= threads * bytes;
+                let is_last = end - at < (threads + 1) * bytes;
                 assert!(stretch.len() == bytes && at % bytes == 0 || is_last && stretch.len() <= last_bytes);
+                assert!(stretch.len() <= last_bytes || end - at > threads * bytes);
                 at = stretch.end;
             }
             assert_eq!(at, end);
