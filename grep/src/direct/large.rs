@@ -1,7 +1,8 @@
 //! Searches regular files that are too large for one buffer: one thread or several read them in
 //! pieces.
 //!
-//! One thread reads a file as it reads a pipe. Several threads take ranges of equal size in turn.
+//! One thread reads a file as it reads a pipe. Several threads take ranges of equal size in turn
+//! where they print; how they count is said in [`count`](super::count).
 //! Each reads its range into its own buffer, which stays in its cache, and searches the lines that
 //! *begin* in that range: it looks at the byte in front of the range, and reads on to the end of
 //! the last line. So no thread waits for another one to find line ends, and memory is bounded by
