@@ -270,8 +270,8 @@ impl Direct {
         }
     }
 
-    /// The length of a file's first line, which is a long one, if threads can share the file all the
-    /// same: they count, and lines are short beside it.
+    /// The length of a file's first line, which is a long one, if threads can share the file all
+    /// the same: they count, and lines are short beside it.
     fn long_line_of(&self, mapped: Option<&MappedFile>) -> Option<usize> {
         let is_counted = matches!(self.answer, Answer::Count | Answer::CountMatches);
         let text = mapped.filter(|_| is_counted)?.bytes();

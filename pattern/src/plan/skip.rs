@@ -160,8 +160,8 @@ fn first_of(finders: &[Finder; 2], text: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// Two rare strings of which every match contains one, where the expression has two alternatives that
-/// are more than strings: those have quick programs.
+/// Two rare strings of which every match contains one, where the expression has two alternatives
+/// that are more than strings: those have quick programs.
 fn one_of(hir: &Hir) -> Option<[&[u8]; 2]> {
     match hir.kind() {
         HirKind::Capture(capture) => one_of(&capture.sub),
