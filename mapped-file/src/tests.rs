@@ -29,6 +29,21 @@ fn the_bytes_are_those_of_the_file() {
 }
 
 #[test]
+fn parts_that_were_given_back_read_as_before() {
+    let (bytes, parts) = (5 << 20, 3);
+    let (file, text) = (file(&text(bytes)), text(bytes));
+    let mapped = MappedFile::new(&file, bytes as u64).unwrap();
+    assert!(mapped.load(0..bytes));
+    for part in [1, 0, 2, 3, usize::MAX] {
+        mapped.give_back(part, parts);
+        assert!(mapped.bytes() == text && mapped.still_has(&file, bytes));
+    }
+    mapped.give_back(0, 1);
+    file.set_len(4096).unwrap();
+    assert!(mapped.bytes()[4096..].iter().all(|&byte| byte == 0) && !mapped.still_has(&file, 1));
+}
+
+#[test]
 fn a_file_that_is_cut_reads_as_zeros_and_says_so() {
     for kept in [0, 1, 5000, 8192] {
         let text = text(100_000);

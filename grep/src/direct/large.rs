@@ -1,7 +1,8 @@
 //! Searches regular files that are too large for one buffer: one thread or several read them in
 //! pieces.
 //!
-//! One thread reads a file as it reads a pipe. Several threads take ranges of equal size in turn.
+//! One thread reads a file as it reads a pipe. Several threads take ranges of equal size in turn
+//! where they print; how they count is said in [`count`](super::count).
 //! Each reads its range into its own buffer, which stays in its cache, and searches the lines that
 //! *begin* in that range: it looks at the byte in front of the range, and reads on to the end of
 //! the last line. So no thread waits for another one to find line ends, and memory is bounded by
@@ -63,7 +64,8 @@ impl Large<'_> {
         let before = range.start.min(BEFORE_BYTES);
         let from = range.start - before;
         let mut wanted = before + range.len() + self.sizes.beyond;
-        buffer.resize((LINE_BYTES + wanted).max(buffer.len()), 0);
+        // As long as for a range with a range in front of it, so that the second one fits, too.
+        buffer.resize((LINE_BYTES + BEFORE_BYTES - before + wanted).max(buffer.len()), 0);
         // A buffer that grows for a long line may move and is then read to in another alignment,
         // which costs speed only.
         let begin = buffer.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
@@ -108,15 +110,15 @@ impl Large<'_> {
             _ => memchr::memchr(b'\n', own).map_or(range.end, |at| range.start + at),
         };
         if start == range.end {
-            return Some(Lines { base: Base::Mapped, place: 0..0, offset: 0 });
+            return Some(Lines::mapped(0..0));
         }
         let end = range.end + memchr::memchr(b'\n', &text[range.end - 1..])?;
-        Some(Lines { base: Base::Mapped, place: start..end, offset: 0 })
+        Some(Lines::mapped(start..end))
     }
 
     /// The lines that begin in a range, in either way.
     #[inline(never)]
-    fn lines_by(
+    pub(super) fn lines_by(
         &self,
         way: Way,
         range: &Range<usize>,
@@ -153,7 +155,7 @@ enum Base {
 }
 
 /// Whole lines in a buffer or in the mapped file.
-struct Lines {
+pub(super) struct Lines {
     base: Base,
     /// The place of the lines in their text.
     place: Range<usize>,
@@ -175,8 +177,22 @@ impl Lines {
     }
 
     /// The lines alone.
-    fn only<'b>(&self, buffer: &'b [u8], mapped: Option<&'b MappedFile>) -> &'b [u8] {
+    pub(super) fn only<'b>(&self, buffer: &'b [u8], mapped: Option<&'b MappedFile>) -> &'b [u8] {
         &self.text(buffer, mapped)[self.place.clone()]
+    }
+
+    /// Lines of the mapped file.
+    pub(super) fn mapped(place: Range<usize>) -> Lines {
+        Lines { base: Base::Mapped, place, offset: 0 }
+    }
+
+    /// The end of these lines in the mapped file; 0 if they were read.
+    pub(super) fn mapped_end(&self) -> usize {
+        if self.base == Base::Mapped {
+            self.place.end
+        } else {
+            0
+        }
     }
 
     /// Whether the file still has these lines, which were read from it or mapped.
@@ -207,12 +223,16 @@ impl Direct {
         let path = haystack.path.as_os_str().as_bytes();
         let may_map = self.mapping != Mapping::Never && matches!(on_nul, Nul::Ignored | Nul::InLines);
         let mapped = if may_map { MappedFile::new(large.file, large.bytes) } else { None };
-        // Threads would read each long line once for every range that it touches.
-        let has_long_lines = memchr::memchr(b'\n', first).is_none();
-        let threads = if has_long_lines { 1 } else { self.threads_for(&large, on_nul) };
+        let mut threads = self.threads_for(&large, on_nul);
+        let mut long_line = None;
+        if threads > 1 && memchr::memchr(b'\n', first).is_none() {
+            // Threads that read would read each long line once for every range that it touches.
+            long_line = self.long_line_of(mapped.as_ref());
+            threads = if long_line.is_some() { threads } else { 1 };
+        }
         match self.answer {
             Answer::Count | Answer::CountMatches if threads > 1 => {
-                let count = self.count_shared(&large, mapped.as_ref(), threads);
+                let count = self.count_shared(&large, mapped.as_ref(), threads, long_line);
                 Some(count.and_then(|count| self.say_count(path, count, out)))
             }
             Answer::Lines | Answer::Matches if threads > 1 => {
@@ -250,6 +270,15 @@ impl Direct {
         }
     }
 
+    /// The length of a file's first line, which is a long one, if threads can share the file all
+    /// the same: they count, and lines are short beside it.
+    fn long_line_of(&self, mapped: Option<&MappedFile>) -> Option<usize> {
+        let is_counted = matches!(self.answer, Answer::Count | Answer::CountMatches);
+        let text = mapped.filter(|_| is_counted)?.bytes();
+        let line = memchr::memchr(b'\n', &text[..text.len().min(self.sizes.whole)])?;
+        (line < text.len() / 8).then_some(line)
+    }
+
     fn threads_for(&self, large: &Large<'_>, on_nul: Nul) -> usize {
         let is_whole = matches!(on_nul, Nul::Ignored | Nul::InLines) && self.max_count.is_none();
         if large.bytes < self.sizes.shared || !is_whole {
@@ -257,46 +286,6 @@ impl Direct {
         } else {
             self.threads.unwrap_or_else(crate::settings::cores)
         }
-    }
-
-    fn count_shared(
-        &self,
-        large: &Large<'_>,
-        mapped: Option<&MappedFile>,
-        threads: usize,
-    ) -> io::Result<u64> {
-        let next = Mutex::new(large.ranges(self.sizes.piece));
-        // A closure, because the head of the loop would hold the lock while the lines are searched.
-        let take = || lock(&next).next();
-        let work = || {
-            let (mut sum, mut thread) = (0, Thread::new(self.mapping));
-            while let Some(range) = take() {
-                let mut way = thread.way_of(&range);
-                let Thread { scratch, buffer, .. } = &mut thread;
-                loop {
-                    let lines = large.lines_by(way, &range, mapped, buffer)?;
-                    let count = self.count_piece(lines.only(buffer, mapped), scratch);
-                    if lines.stand(mapped, large.file) {
-                        sum += count;
-                        break;
-                    }
-                    way = Way::Read;
-                }
-            }
-            Ok(sum)
-        };
-        let spread = Spread::default();
-        spread.take_processor();
-        let other = || {
-            spread.take_processor();
-            work()
-        };
-        std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(other)).collect();
-            let own = work();
-            let sums = others.into_iter().filter_map(|other| other.join().ok());
-            sums.chain([own]).sum()
-        })
     }
 
     fn print_shared(&self, path: &[u8], shared: Shared<'_>, out: &mut impl Write) -> io::Result<bool> {

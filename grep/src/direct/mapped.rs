@@ -60,6 +60,11 @@ impl Pace {
         self.way
     }
 
+    /// Whether the way stays the same from now on.
+    pub(super) fn is_decided(&self) -> bool {
+        self.mapping != Mapping::Auto || self.pieces == [TRIALS; 2]
+    }
+
     /// Notes what a byte took, and chooses the next way.
     fn tell(&mut self, nanoseconds: f64) {
         let at = usize::from(self.way == Way::Mapped);

@@ -9,6 +9,7 @@
 //! Both paths print the same bytes.
 
 mod bits;
+mod count;
 mod dense;
 mod file;
 mod folder;

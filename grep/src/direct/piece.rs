@@ -31,6 +31,8 @@ pub(super) struct Sizes {
     pub(super) first: usize,
     /// Any other piece, without the rest of its last line.
     pub(super) piece: usize,
+    /// Bytes of a large file that a thread takes at once: what one page table maps.
+    pub(super) stretch: usize,
     /// Bytes of a mapped file that are loaded and searched at once.
     pub(super) mapped: usize,
     /// Bytes that are read beyond a range, so that most last lines are complete with the first
@@ -53,6 +55,7 @@ impl Sizes {
         shared: 4 << 20,
         first: FIRST_BYTES,
         piece: PIECE_BYTES,
+        stretch: 2 << 20,
         mapped: 512 << 10,
         beyond: 2 << 10,
         early: 64 << 10,

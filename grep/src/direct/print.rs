@@ -76,24 +76,53 @@ impl Direct {
                 let open = u64::from(text.last().is_some_and(|&last| last != b'\n'));
                 line_ends(text) + open - self.query.count_lines(text)
             }
-            // The text may be one long line and many others behind it.
-            _ => {
-                let bytes = self.sizes.piece;
-                pieces(text, bytes, bytes).map(|piece| self.count_lines(&text[piece])).sum()
-            }
+            _ => self.count_lines(text),
         }
     }
 
-    /// The number of matching lines of a piece in which only the last line may be long. If a match
-    /// stands near that line's start, the rest of it is not searched.
+    /// The number of matching lines of a text, in which lines may be long.
+    ///
+    /// Short lines are searched piece by piece. The end of a long line is not looked for before the
+    /// line is searched, as that takes as long as the search: either its beginning shows that it
+    /// matches, or the text is searched from there up to the next line that matches.
     fn count_lines(&self, text: &[u8]) -> u64 {
-        if text.len() <= 2 * self.sizes.piece {
-            return self.query.count_lines(text);
+        let (mut count, mut at) = (0, 0);
+        while at < text.len() {
+            let rest = &text[at..];
+            let near = &rest[..rest.len().min(self.sizes.early)];
+            if near.len() < rest.len() && memchr::memchr(b'\n', near).is_none() {
+                let matching = match self.matches_early(rest) {
+                    true => Some(pattern::line::end_of(rest, near.len(), b'\n')),
+                    false => self.first_line_end(rest),
+                };
+                let Some(end) = matching else { break };
+                count += 1;
+                at += end;
+                continue;
+            }
+            let bytes = self.sizes.piece;
+            let end = match rest.len() <= bytes + bytes / 2 {
+                true => rest.len(),
+                // The last line of a piece may be long: it comes next.
+                false => match memchr::memrchr(b'\n', &rest[..bytes]) {
+                    Some(last) => last + 1,
+                    None => pattern::line::end_of(rest, bytes - 1, b'\n'),
+                },
+            };
+            count += self.query.count_lines(&rest[..end]);
+            at += end;
         }
-        let start = pattern::line::start_of(text, self.sizes.piece, b'\n');
-        let (others, line) = text.split_at(start);
-        let long = if self.matches_early(line) { 1 } else { self.query.count_lines(line) };
-        self.query.count_lines(others) + long
+        count
+    }
+
+    /// The end of the first matching line of a text.
+    fn first_line_end(&self, text: &[u8]) -> Option<usize> {
+        let mut end = None;
+        let _ = self.query.matching_lines(text, |line| {
+            end = Some(line.end);
+            ControlFlow::Break(())
+        });
+        end
     }
 
     /// Whether the beginning of a long line shows that it matches.

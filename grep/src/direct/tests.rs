@@ -64,6 +64,7 @@ fn tiny() -> Vec<Sizes> {
         beyond,
         early,
         front,
+        stretch: 3 * piece,
         mapped: piece,
         // Some long lines are searched whole, others in parts.
         whole: 2 * piece,
