@@ -207,8 +207,8 @@ impl<const N: usize> ThreadCalls<N> {
     }
 
     /// Follows the direct calls and returns with which `words` begin; returns the number of words.
-    /// Most transfers are of these kinds, and it takes half the time to follow them without an event
-    /// between. Of these, most calls return before anything else happens: those need no frame.
+    /// Most transfers are of these kinds, and it takes half the time to follow them without an
+    /// event between. A call that returns before any other transfer needs no frame.
     #[inline(always)]
     fn follow_frequent(&mut self, words: &[Record], keys: &mut Keys<'_>) -> usize {
         let mut at = 0;

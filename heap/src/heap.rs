@@ -187,6 +187,7 @@ impl Heap {
         match kind {
             word::CALL => thread.calls(value, number, Caller::Other),
             word::CALL_WITHIN => thread.calls(value, number, Caller::Allocator),
+            word::CALL_OUT => thread.calls(value, number, Caller::AllocatorByAddress),
             word::BACK => thread.returned_below(value),
             word::LEAVE | word::PLACE => thread.first_word = value,
             word::RESULT => {
