@@ -1,6 +1,6 @@
 //! The edges of an image: numbers for pairs of a block and the address to which it leads.
 
-use super::stack::{CalleeKind, Known};
+use super::stack::{CalleeKind, Known, NO_STUB};
 use instrument::call::{stub_number, DirectTarget};
 use instrument::Module;
 use std::ops::Range;
@@ -32,9 +32,20 @@ impl Last {
 #[derive(Clone, Copy)]
 struct Direct {
     target: u64,
-    /// The call's edge, once it was used.
-    known: Known,
+    /// What a call opens, once it was used: an edge, and the edge to the stub before it.
+    opened: (u32, Known),
+    /// The state of stubs for which that holds: the number of one, [`ALWAYS`], or 0 for none.
+    bound: u64,
 }
+
+impl Direct {
+    fn to(target: u64) -> Direct {
+        Direct { target, opened: (NO_STUB, Known::NONE), bound: 0 }
+    }
+}
+
+/// The number of every state of stubs.
+pub(super) const ALWAYS: u64 = u64::MAX;
 
 /// All edges of an image.
 #[derive(Default)]
@@ -52,6 +63,8 @@ pub(super) struct EdgeTable {
     /// Edges that were used lately, by some bits of block and target: indirect calls and jumps
     /// seldom go twice to one target.
     lately: Vec<Lately>,
+    /// How many states of the stubs of threads there were.
+    bindings: u64,
 }
 
 /// An edge that was used lately.
@@ -79,9 +92,15 @@ impl EdgeTable {
     /// Notes where direct calls and jumps lead.
     pub(super) fn add_targets(&mut self, more: &[DirectTarget]) {
         for &DirectTarget { block, target } in more {
-            grow(&mut self.direct, block, Direct { target: NOWHERE, known: Known::NONE });
-            self.direct[block as usize] = Direct { target, known: Known::NONE };
+            grow(&mut self.direct, block, Direct::to(NOWHERE));
+            self.direct[block as usize] = Direct::to(target);
         }
+    }
+
+    /// The number of another state of the stubs of a thread.
+    pub(super) fn next_binding(&mut self) -> u64 {
+        self.bindings += 1;
+        self.bindings
     }
 }
 
@@ -112,23 +131,20 @@ impl Keys<'_> {
         }
     }
 
-    /// The edge of a block's direct call, and where it leads; `None` if the block has none.
+    /// What a block's direct call opens, if that is known for this state of stubs: an edge, behind
+    /// the edge to a stub or [`NO_STUB`].
     #[inline(always)]
-    pub(super) fn direct(&mut self, block: u32) -> Option<(Known, u64)> {
+    pub(super) fn called(&self, block: u32, bound: u64) -> Option<(u32, Known)> {
         let direct = self.table.direct.get(block as usize)?;
-        match direct.known.some() {
-            None => self.first_direct(block),
-            Some(known) => Some((known, direct.target)),
-        }
+        // Calls of stubs and others come in no order: one branch for both.
+        ((direct.bound == bound) | (direct.bound == ALWAYS)).then_some(direct.opened)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn first_direct(&mut self, block: u32) -> Option<(Known, u64)> {
-        let target = self.direct_target(block)?;
-        let known = self.look_up(block, target);
-        self.table.direct[block as usize].known = known;
-        Some((known, target))
+    /// Notes what a block's direct call opens while stubs are in this state.
+    pub(super) fn note_called(&mut self, block: u32, opened: (u32, Known), bound: u64) {
+        if let Some(direct) = self.table.direct.get_mut(block as usize) {
+            (direct.opened, direct.bound) = (opened, bound);
+        }
     }
 
     /// The target of a block's direct call or jump.

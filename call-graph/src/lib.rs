@@ -124,9 +124,8 @@ impl<const N: usize> Graph<N> {
     }
 
     fn thread(&mut self, image: u32, thread: u32) -> &mut ThreadCalls<N> {
-        let records = self.records;
-        let threads = &mut self.images.entry(image).or_default().threads;
-        threads.entry(thread).or_insert_with(|| ThreadCalls::new(records))
+        let ImageCalls { table, threads, .. } = self.images.entry(image).or_default();
+        threads.entry(thread).or_insert_with(|| ThreadCalls::new(self.records, table.next_binding()))
     }
 }
 
@@ -142,7 +141,8 @@ impl<const N: usize> CallGraph for Graph<N> {
     fn records(&mut self, (image, thread): (u32, u32), records: &[Record], simulate: Simulate<'_>) {
         let Graph { counting, symbols, images, batch, .. } = self;
         let ImageCalls { modules, table, threads, .. } = images.entry(image).or_default();
-        let thread = threads.entry(thread).or_insert_with(|| ThreadCalls::new(self.records));
+        let new = || ThreadCalls::new(self.records, table.next_binding());
+        let thread = threads.entry(thread).or_insert_with(new);
         let mut keys = Keys { table, symbols, modules };
         if N == 1 {
             thread.follow_records(records, counting, batch, &mut keys);
@@ -157,7 +157,9 @@ impl<const N: usize> CallGraph for Graph<N> {
     }
 
     fn pass(&mut self, (image, thread): (u32, u32), records: &[Record]) {
-        self.thread(image, thread).pass(records);
+        self.thread(image, thread);
+        let ImageCalls { table, threads, .. } = self.images.entry(image).or_default();
+        threads.entry(thread).and_modify(|thread| thread.pass(records, table));
     }
 
     fn ticks(&mut self, image: u32, thread: u32, ticks: Ticks) {
@@ -165,7 +167,7 @@ impl<const N: usize> CallGraph for Graph<N> {
     }
 
     fn collect(&mut self, image: u32, thread: u32, collects: Collects) {
-        self.thread(image, thread).collects = collects;
+        self.thread(image, thread).collect(collects);
     }
 
     fn rest(&mut self, image: u32) {

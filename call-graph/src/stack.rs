@@ -86,12 +86,6 @@ impl Known {
         Known { edge, callee: function | (kind as u32) << Known::KIND_SHIFT }
     }
 
-    /// The edge, if there is one.
-    #[inline(always)]
-    pub(super) fn some(self) -> Option<Known> {
-        (self.edge != u32::MAX).then_some(self)
-    }
-
     /// The number of the callee's function.
     #[inline(always)]
     pub(super) fn function(self) -> u32 {
@@ -227,6 +221,41 @@ impl<const N: usize> ShadowStack<N> {
         }
     }
 
+    /// Whether [`ShadowStack::call_and_return`] may take a call by an edge: nothing has to grow.
+    #[inline(always)]
+    pub(super) fn has_room_for(&self, known: Known) -> bool {
+        self.frames.len() < self.frames.capacity()
+            && (known.function() as usize) < self.open.len()
+            && (known.edge as usize) < self.edges.len()
+    }
+
+    /// A call, behind [`ShadowStack::abandon`], and its own return, between which no other transfer
+    /// was: what its frame would count, without the frame. Of all events, instructions, loads and
+    /// stores alone have happened meanwhile.
+    #[inline(always)]
+    pub(super) fn call_and_return(
+        &mut self,
+        known: Known,
+        (from, to): (&Costs<N>, &Costs<N>),
+        collects: Collects,
+    ) {
+        let Some(edge) = self.edges.get_mut(known.edge as usize) else { return };
+        edge.count(collects);
+        let is_outermost = self.open.get(known.function() as usize) == Some(&0);
+        let mask = u64::from(is_outermost).wrapping_neg();
+        for (sum, (to, from)) in edge.costs.iter_mut().zip(to.iter().zip(from)).take(3) {
+            *sum = sum.wrapping_add(to.wrapping_sub(*from) & mask);
+        }
+    }
+
+    /// The innermost call, if it took the place of a stub's and was counted in the present part,
+    /// with the edge to the stub.
+    #[inline(always)]
+    pub(super) fn innermost_behind(&self) -> Option<(u32, Known)> {
+        let top = self.frames.last()?;
+        (top.through != NO_STUB && top.is_counted).then_some((top.through, top.known))
+    }
+
     /// A jump by an edge into another function than the innermost one.
     #[inline(never)]
     pub(super) fn jump(&mut self, known: Known, now: &Costs<N>, collects: Collects) {
@@ -263,7 +292,7 @@ impl<const N: usize> ShadowStack<N> {
     /// A return through the slot to which the stack pointer points.
     #[inline(always)]
     pub(super) fn give_back(&mut self, pointer: u32, now: &Costs<N>) {
-        if self.frames.last().is_none_or(|top| top.slot != pointer) && !self.unwind(pointer, now) {
+        if self.frames.last().is_none_or(|top| top.slot != pointer) && !self.unwind(pointer, *now) {
             return;
         }
         while self.frames.last().is_some_and(|top| top.slot == pointer) {
@@ -274,10 +303,10 @@ impl<const N: usize> ShadowStack<N> {
     /// Closes the frames above the one with this slot; returns whether there is one.
     #[cold]
     #[inline(never)]
-    fn unwind(&mut self, pointer: u32, now: &Costs<N>) -> bool {
+    fn unwind(&mut self, pointer: u32, now: Costs<N>) -> bool {
         let mut searched = self.frames.iter().rev().take(FRAMES_SEARCHED);
         let above = searched.position(|frame| frame.slot == pointer);
-        (0..above.unwrap_or(0)).for_each(|_| self.close(now));
+        (0..above.unwrap_or(0)).for_each(|_| self.close(&now));
         above.is_some()
     }
 
@@ -304,7 +333,7 @@ impl<const N: usize> ShadowStack<N> {
     #[inline(always)]
     fn open(&mut self, slot: u32, (through, known): (u32, Known), now: &Costs<N>, collects: Collects) {
         if self.frames.len() >= self.frames.capacity() {
-            self.make_room(now);
+            self.make_room(*now);
         }
         let is_outermost = match self.open.get_mut(known.function() as usize) {
             Some(open) => {
@@ -340,18 +369,18 @@ impl<const N: usize> ShadowStack<N> {
     /// ended.
     #[cold]
     #[inline(never)]
-    fn end_of_edge(&mut self, now: &Costs<N>) {
+    fn end_of_edge(&mut self, now: Costs<N>) {
         if let Some(Frame { known, from, .. }) = self.frames.last() {
-            at(&mut self.edges, known.edge, Edge::NONE).add(now, from);
+            at(&mut self.edges, known.edge, Edge::NONE).add(&now, from);
         }
     }
 
     /// Makes room for one more frame.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, now: &Costs<N>) {
+    fn make_room(&mut self, now: Costs<N>) {
         if self.frames.len() >= FRAMES_MAX {
-            self.clear(now);
+            self.clear(&now);
         }
         let more = self.frames.len().max(64).min(FRAMES_MAX - self.frames.len());
         self.frames.reserve_exact(more);
@@ -375,7 +404,7 @@ impl<const N: usize> ShadowStack<N> {
         if frame.is_outermost {
             match self.edges.get_mut(frame.known.edge as usize) {
                 Some(edge) => edge.add(now, &frame.from),
-                None => self.end_of_edge(now),
+                None => self.end_of_edge(*now),
             }
         }
         self.frames.truncate(self.frames.len() - 1);

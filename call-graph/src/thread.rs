@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::events::Event;
-use super::keys::Keys;
+use super::keys::{EdgeTable, Keys, ALWAYS};
 use super::stack::{CalleeKind, Collects, Costs, Known, ShadowStack, NO_STUB};
 use event::{Groups, Record, RecordKind, StateLayout};
 use instrument::call::{is_word, stub_number, CallEvent, CallReader, StubTargets, Ticks, Transfer};
@@ -21,6 +21,9 @@ const DIRECT_CALL: u32 = (RecordKind::Tool as u32) << 4 | 6;
 
 /// Most stubs that jump to each other.
 const STUBS_MAX: usize = 4;
+
+/// How many events have running sums.
+const SUMS: usize = 3;
 
 /// How complex references count.
 #[derive(Clone, Copy)]
@@ -45,31 +48,39 @@ pub(super) struct ThreadCalls<const N: usize> {
     last: Ticks,
     /// What the thread has counted.
     now: Costs<N>,
-    pub(super) collects: Collects,
+    /// What it has counted beside its running sums: instructions, loads and stores.
+    beside: [u64; SUMS],
+    collects: Collects,
     /// Whether calls are not followed.
     pub(super) rests: bool,
     pub(super) stack: ShadowStack<N>,
     /// Where stubs jump whose jumps are not recorded.
     stubs: StubTargets,
+    /// The number of the state of `stubs`, which no other state of any thread has.
+    bound: u64,
 }
 
 impl<const N: usize> ThreadCalls<N> {
-    pub(super) fn new(records: CallRecords) -> ThreadCalls<N> {
+    /// A thread whose stubs have jumped nowhere. `bound` is the number of this state.
+    pub(super) fn new(records: CallRecords, bound: u64) -> ThreadCalls<N> {
         ThreadCalls {
             reader: CallReader::new(records),
             groups: Groups::default(),
             last: Ticks::default(),
             now: [0; N],
+            beside: [0; SUMS],
             collects: Collects::No,
             rests: false,
             stack: ShadowStack::new(),
             stubs: StubTargets::default(),
+            bound,
         }
     }
 
     /// Notes where stubs jump while calls are not followed.
-    pub(super) fn pass(&mut self, records: &[Record]) {
+    pub(super) fn pass(&mut self, records: &[Record], table: &mut EdgeTable) {
         records.iter().for_each(|record| self.stubs.follow(record));
+        self.bound = table.next_binding();
     }
 
     /// What the thread has counted.
@@ -77,24 +88,43 @@ impl<const N: usize> ThreadCalls<N> {
         self.now
     }
 
+    /// Sets whether the thread counts.
+    pub(super) fn collect(&mut self, collects: Collects) {
+        self.collects = collects;
+        let sums = self.counted_sums(self.last);
+        for (beside, (now, sum)) in self.beside.iter_mut().zip(self.now.iter().zip(sums)) {
+            *beside = now.wrapping_sub(sum);
+        }
+    }
+
+    /// The running sums, as far as they are counted.
+    #[inline(always)]
+    fn counted_sums(&self, ticks: Ticks) -> [u64; SUMS] {
+        // What nobody collects is masked, which is cheaper than a branch.
+        let mask = u64::from(self.collects == Collects::Yes).wrapping_neg();
+        [ticks.instructions & mask, ticks.loads & mask, ticks.stores & mask]
+    }
+
     #[inline(always)]
     fn increase(&mut self, event: Event, more: u64) {
-        if let Some(sum) = self.now.get_mut(event as usize) {
+        let index = event as usize;
+        for sum in [self.now.get_mut(index), self.beside.get_mut(index)].into_iter().flatten() {
             *sum = sum.wrapping_add(more);
         }
     }
 
-    /// Counts what happened since the running sums were read last.
+    /// Counts what happened until the running sums were these; returns what the thread has counted.
+    /// It does not wait for what was counted before: it adds to no former result.
     #[inline(always)]
-    pub(super) fn advance(&mut self, ticks: Ticks) {
-        self.count_to(ticks.instructions);
-        if N > 1 {
-            let collects = u64::from(self.collects == Collects::Yes);
-            let more = |now: u64, last: u64| now.wrapping_sub(last).wrapping_mul(collects);
-            self.increase(Event::Dr, more(ticks.loads, self.last.loads));
-            self.increase(Event::Dw, more(ticks.stores, self.last.stores));
-            (self.last.loads, self.last.stores) = (ticks.loads, ticks.stores);
-        }
+    pub(super) fn advance(&mut self, ticks: Ticks) -> Costs<N> {
+        let (sums, before) = (self.counted_sums(ticks), self.now);
+        let now = std::array::from_fn(|event| match sums.get(event) {
+            Some(sum) => self.beside[event].wrapping_add(*sum),
+            None => before[event],
+        });
+        self.now.iter_mut().zip(&now).take(SUMS).for_each(|(own, now)| *own = *now);
+        self.last = ticks;
+        now
     }
 
     /// Divides a batch into plain records and steps.
@@ -176,59 +206,51 @@ impl<const N: usize> ThreadCalls<N> {
         }
     }
 
-    /// Follows the direct calls and returns with which `words` begin: each has one word, and a
-    /// second one if references are counted. Returns the number of words. Most transfers are of
-    /// these kinds, and it takes half the time to follow them without an event between.
+    /// Follows the direct calls and returns with which `words` begin; returns the number of words.
+    /// Most transfers are of these kinds, and it takes half the time to follow them without an
+    /// event between. A call that returns before any other transfer needs no frame.
     #[inline(always)]
     fn follow_frequent(&mut self, words: &[Record], keys: &mut Keys<'_>) -> usize {
-        if N > 1 {
-            return self.follow_frequent_with_sums(words, keys);
-        }
-        for (word, at) in words.iter().zip(0..) {
-            match word.what & 0xff {
-                RETURN => {
-                    self.count_to(word.address);
-                    self.stack.give_back(word.extra, &self.now);
-                }
-                DIRECT_CALL => {
-                    self.count_to(word.address);
-                    self.direct_call(word.what >> 8, word.extra, keys);
-                }
-                _ => return at,
-            }
-        }
-        words.len()
-    }
-
-    /// Follows direct calls and returns as `follow_frequent` does, where each has a second word
-    /// with loads and stores.
-    #[inline(always)]
-    fn follow_frequent_with_sums(&mut self, words: &[Record], keys: &mut Keys<'_>) -> usize {
         let mut at = 0;
-        while let [word, sums, ..] = &words[at..] {
-            let code = word.what & 0xff;
-            if !matches!(code, RETURN | DIRECT_CALL) || sums.what & 0xff != REFERENCES {
-                break;
+        while let Some((word, ticks)) = self.frequent(&words[at..]) {
+            let now = self.advance(ticks);
+            at += Self::WORDS;
+            if word.what & 0xff == RETURN {
+                self.stack.give_back(word.extra, &now);
+                continue;
             }
-            let ticks = self.reader.read_sums(word, sums);
-            self.advance(ticks);
-            match code {
-                RETURN => self.stack.give_back(word.extra, &self.now),
-                _ => self.direct_call(word.what >> 8, word.extra, keys),
+            let (block, pointer) = (word.what >> 8, word.extra);
+            let Some(called) = keys.called(block, self.bound) else {
+                self.direct_call(block, pointer, keys);
+                continue;
+            };
+            let next = self.frequent(&words[at..]);
+            let own = |word: &Record| word.what & 0xff == RETURN && word.extra == pointer.wrapping_sub(8);
+            let end = next.filter(|(word, _)| own(word));
+            if let Some((_, ticks)) = end.filter(|_| self.stack.has_room_for(called.1)) {
+                self.stack.abandon(pointer, &now);
+                let then = self.advance(ticks);
+                self.stack.call_and_return(called.1, (&now, &then), self.collects);
+                at += Self::WORDS;
+            } else {
+                self.stack.call_through(pointer, called, &now, self.collects);
             }
-            at += 2;
         }
         at
     }
 
-    /// Counts the instructions up to a running sum.
+    /// How many words a direct call or a return has: a second one if references are counted.
+    const WORDS: usize = if N > 1 { 2 } else { 1 };
+
+    /// The direct call or return with which `words` begin, with its sums, if all of it is there.
     #[inline(always)]
-    fn count_to(&mut self, instructions: u64) {
-        // What nobody collects is 0 times what happened, which is cheaper than a branch.
-        let collects = u64::from(self.collects == Collects::Yes);
-        let more = instructions.wrapping_sub(self.last.instructions).wrapping_mul(collects);
-        self.increase(Event::Ir, more);
-        self.last.instructions = instructions;
+    fn frequent<'w>(&mut self, words: &'w [Record]) -> Option<(&'w Record, Ticks)> {
+        let word = words.first().filter(|word| matches!(word.what & 0xff, RETURN | DIRECT_CALL))?;
+        if N == 1 {
+            return Some((word, Ticks { instructions: word.address, ..Ticks::default() }));
+        }
+        let sums = words.get(1).filter(|sums| sums.what & 0xff == REFERENCES)?;
+        Some((word, self.reader.read_sums(word, sums)))
     }
 
     /// Reads the event with which `words` begin, if all of its words are there.
@@ -241,36 +263,37 @@ impl<const N: usize> ThreadCalls<N> {
         }
     }
 
-    /// Follows a direct call by a block.
-    #[inline(always)]
+    /// Follows a direct call by a block, and notes what it opens.
+    #[inline(never)]
     fn direct_call(&mut self, block: u32, pointer: u32, keys: &mut Keys<'_>) {
-        if let Some((known, target)) = keys.direct(block) {
-            self.call(pointer, known, target, keys);
+        let Some(target) = keys.direct_target(block) else { return };
+        let known = keys.find(block, target);
+        if let Some(opened) = self.opened(known, target, keys) {
+            keys.note_called(block, opened, if known.is_stub() { self.bound } else { ALWAYS });
         }
+        self.call(pointer, known, target, keys);
+    }
+
+    /// What a call of an address by its edge opens: of a stub whose jump has led somewhere before,
+    /// the edge to the function behind.
+    #[inline(always)]
+    fn opened(&self, known: Known, address: u64, keys: &Keys<'_>) -> Option<(u32, Known)> {
+        if !known.is_stub() {
+            return Some((NO_STUB, known));
+        }
+        let target = self.stubs.get(stub_number(address))?;
+        let behind = keys.behind_stub(known.edge, target)?;
+        (!behind.is_stub()).then_some((known.edge, behind))
     }
 
     /// Follows a call of an address by its edge.
     #[inline(always)]
     fn call(&mut self, pointer: u32, known: Known, target: u64, keys: &mut Keys<'_>) {
-        if known.is_stub() {
-            return self.call_stub(pointer, known, target, keys);
-        }
-        self.stack.call(pointer, known, &self.now, self.collects);
-    }
-
-    /// Follows a call of a stub. Where its jump has led before, the edge to the function behind is
-    /// known, and is opened instead of the stub's.
-    #[inline(always)]
-    fn call_stub(&mut self, pointer: u32, stub: Known, address: u64, keys: &mut Keys<'_>) {
-        let target = self.stubs.get(stub_number(address));
-        let behind = target.and_then(|target| keys.behind_stub(stub.edge, target));
-        match behind.filter(|behind| !behind.is_stub()) {
-            Some(behind) => {
-                self.stack.call_through(pointer, (stub.edge, behind), &self.now, self.collects);
-            }
+        match self.opened(known, target, keys) {
+            Some(opened) => self.stack.call_through(pointer, opened, &self.now, self.collects),
             None => {
-                self.stack.call(pointer, stub, &self.now, self.collects);
-                self.go_through(stub.edge, keys);
+                self.stack.call(pointer, known, &self.now, self.collects);
+                self.go_through(known.edge, keys);
             }
         }
     }
@@ -305,8 +328,11 @@ impl<const N: usize> ThreadCalls<N> {
     #[inline(never)]
     fn stub_jump(&mut self, from: From, (number, target): (u32, u64), keys: &mut Keys<'_>) {
         self.stack.abandon(from.pointer, &self.now);
+        if self.leads_where_it_did((number, target), keys) {
+            return;
+        }
         let passed = self.stack.innermost_stub().and_then(|first| self.passed(first, number, keys));
-        self.stubs.set(number, target);
+        self.bind((number, target), keys.table);
         match passed {
             Some(stub) => {
                 // The innermost frame may be that of a function to which the stub led before. Stubs
@@ -315,6 +341,24 @@ impl<const N: usize> ThreadCalls<N> {
                 self.go_through(stub, keys);
             }
             None => self.jump(from, target, keys),
+        }
+    }
+
+    /// Whether the innermost frame is the one that the stub's jump to this target would give it.
+    fn leads_where_it_did(&self, (number, target): (u32, u64), keys: &Keys<'_>) -> bool {
+        let Some((stub, known)) = self.stack.innermost_behind() else { return false };
+        self.stubs.get(number) == Some(target)
+            && keys.stub_of(stub) == number
+            && !known.is_stub()
+            && keys.behind_stub(stub, target) == Some(known)
+    }
+
+    /// Notes where the stub with this number jumps from now on. Calls through stubs are then found
+    /// anew.
+    fn bind(&mut self, (number, target): (u32, u64), table: &mut EdgeTable) {
+        if self.stubs.get(number) != Some(target) {
+            self.stubs.set(number, target);
+            self.bound = table.next_binding();
         }
     }
 
@@ -338,7 +382,7 @@ impl<const N: usize> ThreadCalls<N> {
             self.advance(event.ticks);
             match event.transfer {
                 _ if !self.rests => self.follow(&event, keys),
-                Transfer::StubJump { stub, target } => self.stubs.set(stub, target),
+                Transfer::StubJump { stub, target } => self.bind((stub, target), keys.table),
                 _ => {}
             }
         }

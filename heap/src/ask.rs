@@ -64,9 +64,13 @@ impl Asker {
         match last.transfer() {
             // A call of the next instruction only reads the program counter.
             Transfer::Call(target) if target == last.address() + last.bytes().len() as u64 => {}
-            Transfer::Call(_) | Transfer::IndirectCall => {
+            transfer @ (Transfer::Call(_) | Transfer::IndirectCall) => {
                 let number = self.number(module, last.address());
-                let word = if entries.is_empty() { word::CALL } else { word::CALL_WITHIN };
+                let word = match transfer {
+                    _ if entries.is_empty() => word::CALL,
+                    Transfer::Call(_) => word::CALL_WITHIN,
+                    _ => word::CALL_OUT,
+                };
                 requests.before(&last, Value::Register(Register::Rsp), tag(word, number));
             }
             Transfer::Return if !entries.is_empty() => {

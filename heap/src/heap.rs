@@ -11,6 +11,8 @@ use symbol::ByNumber;
 
 /// Bytes of a page, to which `pvalloc` rounds.
 const PAGE_BYTES: u64 = 4096;
+/// No thread of a program has this number.
+const NOBODY: u32 = u32::MAX;
 
 /// What a record adds to its block.
 #[derive(Clone, Copy)]
@@ -187,6 +189,7 @@ impl Heap {
         match kind {
             word::CALL => thread.calls(value, number, Caller::Other),
             word::CALL_WITHIN => thread.calls(value, number, Caller::Allocator),
+            word::CALL_OUT => thread.calls(value, number, Caller::AllocatorByAddress),
             word::BACK => thread.returned_below(value),
             word::LEAVE | word::PLACE => thread.first_word = value,
             word::RESULT => {
@@ -274,6 +277,11 @@ impl Heap {
         }
         if !self.end(address) && !thread.is_allocators_own(entered) {
             self.balance(address, 1);
+            // Where a block lay and other threads ran, a record of theirs has ended it too early:
+            // that end was meant for a block to come, whoever makes it.
+            if !self.threads.is_empty() && self.live.lay_at(address) {
+                self.unmatched.entry(address).and_modify(|known| known.thread = NOBODY);
+            }
         }
     }
 

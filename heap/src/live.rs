@@ -128,6 +128,17 @@ impl LiveBlocks {
         numbers[..count].iter().fold(0, |sum, &number| sum ^ self.blocks[number as usize].address)
     }
 
+    /// Whether a block lay at an address that has ended, or another one lies there.
+    pub(crate) fn lay_at(&self, address: u64) -> bool {
+        let page = address >> PAGE_BITS;
+        let leaf = self.root.get((page >> LEAF_BITS) as usize).copied().unwrap_or(0);
+        let entry = self.leaves[leaf as usize + (page as usize & ((1 << LEAF_BITS) - 1))];
+        match entry & WHOLE {
+            0 => self.granules[entry as usize][(address >> GRANULE_BITS) as usize % GRANULES] != 0,
+            _ => true,
+        }
+    }
+
     /// Whether an address lies in the block with this number.
     #[inline(always)]
     pub(crate) fn holds(&self, number: u32, address: u64) -> bool {

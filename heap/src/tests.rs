@@ -289,6 +289,14 @@ fn blocks_pass_from_thread_to_thread_in_any_order_of_records() {
     assert_eq!(ended(&[(2, &other.0), (1, &maker.0)]), (3, 0, 0));
     assert_eq!(ended(&[(2, first), (1, &maker.0), (2, last)]), (3, 0, 0));
     assert_eq!(ended(&[(1, &maker.0), (2, first)]), (3, 1, 1), "two ends never came");
+    // The maker frees its first block itself, and its second one has that address.
+    let begin = maker.0.len() / 3;
+    let mut own = Written(maker.0[..begin].to_vec());
+    own.calls(1, Function::Free, [0x5000, 0], 1, 0);
+    own.calls(1, Function::Allocate, [16, 0], 2, 0x5000);
+    assert_eq!(ended(&[(1, &own.0[..begin]), (2, first), (1, &own.0[begin..])]), (2, 0, 0));
+    assert_eq!(ended(&[(1, &own.0), (2, first)]), (2, 0, 0));
+    assert_eq!(ended(&[(2, first), (1, &own.0)]), (2, 0, 0));
 }
 
 #[test]

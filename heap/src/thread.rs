@@ -27,8 +27,11 @@ struct Frame {
 /// The module in which a call lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// One that has allocating functions.
+    /// One that has allocating functions, which calls a function of its own.
     Allocator,
+    /// One that has allocating functions, which calls through a register or memory: also functions
+    /// of others.
+    AllocatorByAddress,
     Other,
 }
 
@@ -131,10 +134,12 @@ impl Thread {
     }
 
     /// Whether a function is called by the allocator itself, and by nobody outside of it: when a
-    /// thread ends, some C libraries free what the thread has kept of freed blocks.
+    /// thread ends, some C libraries free what the thread has kept of freed blocks. The first
+    /// function of a thread, which such a library calls too, may jump to this one.
     pub(crate) fn is_allocators_own(&mut self, entered: &Entered) -> bool {
         self.returned_below(entered.stack);
-        !self.frames.is_empty() && self.frames.iter().all(|frame| frame.caller == Caller::Allocator)
+        self.frames.last().is_some_and(|frame| frame.caller == Caller::Allocator)
+            && self.frames.iter().all(|frame| frame.caller != Caller::Other)
     }
 
     /// The frame around an address; `None` if it lies far from the stack.
@@ -268,6 +273,12 @@ mod tests {
         assert_eq!(thread.inside, None, "it was left by an exception");
         thread.calls(0x1000, 3, Caller::Allocator);
         let own = entered(&mut thread, 0xff8);
+        assert!(thread.is_allocators_own(&own));
+        thread.calls(0xf00, 4, Caller::AllocatorByAddress);
+        let jumped_to = entered(&mut thread, 0xef8);
+        assert!(!thread.is_allocators_own(&jumped_to), "by the function that was called");
+        thread.calls(0xe00, 5, Caller::Allocator);
+        let own = entered(&mut thread, 0xdf8);
         assert!(thread.is_allocators_own(&own));
     }
 }

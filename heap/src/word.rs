@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   CALL    stack pointer              before each call
-//!   CALL_WITHIN                        before each call in a module that allocates
+//!   CALL_WITHIN                        before each direct call in a module that allocates
+//!   CALL_OUT                           before each other call there
 //!   BACK    stack pointer              before a jump that ends a function's frame
 //!   ENTER   stack pointer    ┐
 //!   FIRST   first argument   │
@@ -29,6 +30,7 @@ pub(crate) const LEAVE: u32 = 8;
 pub(crate) const RESULT: u32 = 9;
 pub(crate) const BACK: u32 = 10;
 pub(crate) const CALL_WITHIN: u32 = 11;
+pub(crate) const CALL_OUT: u32 = 12;
 
 /// Bits of a tag that say what the event is.
 const BITS: u32 = 4;

@@ -480,6 +480,7 @@ fn what_cannot_be_done_is_said_in_a_sentence() {
     refused(&["--tool=callgrind"], 1, "no program specified");
     refused(&["--tool=callgrind", "/no/such/program"], 127, "/no/such/program");
     refused(&["--tool=callgrind", "--branch-sim=yes", "true"], 1, "lightfoot cache --branches");
+    refused(&["--tool=massif", "--xtree-memory=full", "true"], 1, "no tree of calls");
     refused(
         &["--tool=callgrind", "--callgrind-out-file=/no/such/x", "true"],
         1,

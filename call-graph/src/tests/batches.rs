@@ -108,8 +108,8 @@ pub(super) fn edges<const N: usize>(
     let kind = if N == 1 { CallRecords::Instructions } else { CallRecords::References };
     let counting = Counting { more: |_| 0, layout: StateLayout::default() };
     let (mut symbols, mut batch) = (Symbolizer::new(), Batch::default());
-    let mut thread = ThreadCalls::<N>::new(kind);
-    thread.collects = Collects::Yes;
+    let mut thread = ThreadCalls::<N>::new(kind, table.next_binding());
+    thread.collect(Collects::Yes);
     let mut rest = records;
     while !rest.is_empty() {
         let (records, behind) = rest.split_at(length().min(rest.len()));

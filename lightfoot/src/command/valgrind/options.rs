@@ -37,6 +37,7 @@ const fn refused(name: &'static str, why: &'static str) -> Known {
 
 const NO_SERVER: &str = "there is no server for debuggers";
 const NO_ERRORS: &str = "these tools report no errors";
+const NO_TREES: &str = "no trees of calls are written; Massif refuses all but none";
 const NO_TRANSLATOR: &str = "a setting of Valgrind's translator";
 const NO_CONTEXTS: &str = "functions are not told apart by callers; totals are the same";
 const CYCLES: &str = "such caches are described by a machine: use lightfoot cache --machine";
@@ -95,8 +96,8 @@ pub(super) const OPTIONS: &[Known] = &[
     same("--redzone-size", "the program's allocator is its own"),
     refused("--xml", NO_ERRORS),
     same("--realloc-zero-bytes-frees", "the program's allocator is its own"),
-    same("--xtree-memory", NO_ERRORS),
-    same("--xtree-memory-file", NO_ERRORS),
+    same("--xtree-memory", NO_TREES),
+    same("--xtree-memory-file", NO_TREES),
     same("--smc-check", "code that changes is always noticed"),
     same("--read-inline-info", "inlined code is always told apart"),
     same("--read-var-info", NO_ERRORS),

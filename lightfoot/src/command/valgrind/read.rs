@@ -118,6 +118,9 @@ fn apply(all: &mut Settings, tool: &str, word: &str) -> Result<(), Refusal> {
     let of = if options::OURS.contains(&name) { Owner::Lightfoot } else { Owner::Valgrind };
     let done = match known.effect {
         Effect::Obeyed(set) => set(all, value).map_err(|why| format!("Bad option: {word}: {why}")),
+        Effect::Same(_) if (tool, name) == ("massif", "--xtree-memory") && value != "none" => {
+            Err(format!("option {word} is not possible here: no tree of calls is written"))
+        }
         Effect::Same(_) => Ok(()),
         Effect::Refused(_) if value == "no" => Ok(()),
         Effect::Refused(why) => Err(format!("option {word} is not possible here: {why}")),
