@@ -34,7 +34,7 @@ pub(super) fn build<L: Lane, K: Exact<As = L>>(
         Err(Refusal::Crowded) if plan.is_direct() => {}
         result => return result,
     }
-    let (_, plan, cuts) = Pieces::plan_cells(keys, costs)?.ok_or(Refusal::Crowded)?;
+    let (_, plan, cuts) = Pieces::plan_cells(keys, costs, usize::MAX)?.ok_or(Refusal::Crowded)?;
     build_planned(plan, &cuts, keys, placing)
 }
 

@@ -149,26 +149,30 @@ impl<L: Lane> Pieces<L> {
             return Ok((plan, cuts));
         }
         let distance = costs.distance(size_of_val(keys));
-        let mut best =
-            [direct, Pieces::plan_cells(keys, costs)?].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
-        if best.as_ref().is_none_or(|&(cost, ..)| cost > costs.deep[distance]) {
-            let planned = Pieces::plan_deep(keys, costs);
-            best = [best, planned].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
-        }
         let levels = tree_levels::<L>(keys.len()).max(LEVELS_MIN);
         let tree = costs.level * levels + costs.far_tree[distance];
+        // What costs more than another way is not looked at.
+        let most = direct.as_ref().map_or(tree, |&(cost, ..)| cost.min(tree));
+        let cells = Pieces::plan_cells(keys, costs, most)?;
+        let mut best = [direct, cells].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
+        if best.as_ref().is_none_or(|&(cost, ..)| cost > costs.deep[distance]) {
+            let most = best.as_ref().map_or(tree, |&(cost, ..)| cost.min(tree));
+            let planned = Pieces::plan_deep(keys, costs, most);
+            best = [best, planned].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
+        }
         let accepted = best.filter(|(cost, ..)| *cost <= tree);
         accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
     }
 
     /// The plan whose roots are cut into cells with the lowest estimated cost, or `None` where
-    /// there is none.
+    /// there is none. Tables that alone cost more than `most` are not made.
     ///
     /// # Errors
     /// [`Refusal::TooMany`].
     pub(super) fn plan_cells<K: Exact<As = L>>(
         keys: &[K],
         costs: &Costs,
+        most: usize,
     ) -> Result<Option<Planned<L>>, Refusal> {
         let roots_bits = (keys.len() / KEYS_PER_ROOT).clamp(ROOTS_MIN, ROOTS_MAX).ilog2();
         let Some(mut plan) = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits)) else {
@@ -181,13 +185,13 @@ impl<L: Lane> Pieces<L> {
         let coarser = core::iter::successors(Some(coarsest), |per_cell| Some(per_cell / 4));
         let coarser = coarser.take_while(|&per_cell| per_cell > KEYS_PER_CELL[0]);
         for per_cell in coarser.chain(KEYS_PER_CELL) {
-            let cuts = plan.cut_cells(keys, &roots, per_cell);
-            plan.cells = cuts.ranks.len() - 1;
+            plan.cells = plan.cells_of_roots(&roots, per_cell).map(|(_, cells)| cells as usize).sum();
             let least = costs.cells + costs.table(plan.cells * size_of::<Cell<L>>());
             let is_large = plan.cells > CELLS_MAX;
-            if best.as_ref().is_some_and(|&(cost, ..)| is_large || cost <= least) {
+            if least > most || best.as_ref().is_some_and(|&(cost, ..)| is_large || cost <= least) {
                 break;
             }
+            let cuts = plan.cut_cells(keys, &roots, per_cell);
             plan.inner.digit = plan.width(keys, &cuts)?;
             let crowded = plan.crowded_percent(costs, keys, &cuts, &|cell| plan.scale(&keys[cell], 1));
             let cost = least + crowded * costs.crowded[costs.distance(size_of_val(keys))];
@@ -334,21 +338,35 @@ impl<L: Lane> Pieces<L> {
         ranks
     }
 
-    /// Cuts each root into cells of about `per_cell` keys.
-    fn cut_cells<K: Exact<As = L>>(&self, keys: &[K], roots: &[usize], per_cell: usize) -> Cuts {
-        let mut cuts = Cuts { logarithms: Vec::with_capacity(roots.len()), ranks: Vec::new() };
-        for (root, ends) in roots.windows(2).enumerate() {
+    /// The binary logarithm and the number of the cells of each root, whose ranks are known, if
+    /// cells are to have about `per_cell` keys.
+    fn cells_of_roots<'a>(
+        &'a self,
+        roots: &'a [usize],
+        per_cell: usize,
+    ) -> impl Iterator<Item = (u32, u64)> + 'a {
+        roots.windows(2).enumerate().map(move |(root, ends)| {
             let wanted = (ends[1] - ends[0]).div_ceil(per_cell).max(1);
             let logarithm = wanted.next_power_of_two().ilog2().min(self.cut.shift);
-            let below = self.cut.shift - logarithm;
             let first = (root as u64) << logarithm;
             // Distances end at `beyond`, which may be in the midst of the last root.
-            let cells = (self.cut.beyond.widen() >> below).min(first + (1 << logarithm) - 1) - first + 1;
+            let last = self.cut.beyond.widen() >> (self.cut.shift - logarithm);
+            (logarithm, last.min(first + (1 << logarithm) - 1) - first + 1)
+        })
+    }
+
+    /// Cuts each root into cells of about `per_cell` keys.
+    fn cut_cells<K: Exact<As = L>>(&self, keys: &[K], roots: &[usize], per_cell: usize) -> Cuts {
+        let ranks = Vec::with_capacity(self.cells + 1);
+        let mut cuts = Cuts { logarithms: Vec::with_capacity(roots.len()), ranks };
+        for (root, (logarithm, cells)) in self.cells_of_roots(roots, per_cell).enumerate() {
+            let below = self.cut.shift - logarithm;
+            let first = (root as u64) << logarithm;
             cuts.logarithms.push(logarithm);
-            let mut rank = ends[0];
+            let mut rank = roots[root];
             for cell in 0..cells {
                 cuts.ranks.push(rank);
-                rank = self.cell_end(keys, rank..ends[1], first + cell, below);
+                rank = self.cell_end(keys, rank..roots[root + 1], first + cell, below);
             }
         }
         cuts.ranks.push(keys.len());
