@@ -27,10 +27,10 @@ pub(super) struct Costs {
     pub(super) level: usize,
     /// Bytes of tables that stay in nearer caches, and what larger ones cost more.
     tables: &'static [(usize, usize)],
-    /// The same for lines that are directories.
+    /// Bytes of directories that stay in nearer caches, and what more of them cost.
     directories: &'static [(usize, usize)],
-    /// Whether the finest table of roots is always among those that are tried, and crowds are looked
-    /// for in all parts of large cells.
+    /// Whether the finest table of roots is always among those that are tried, and crowds are
+    /// looked for in all parts of large cells.
     pub(super) looks_closer: bool,
 }
 
