@@ -117,6 +117,17 @@ pub(crate) trait Simd: Copy {
     }
     /// Prefetches line `index`. Any index is allowed: a prefetch never faults.
     fn prefetch(self, lines: &[Line], index: usize);
+    /// Whether the third level of caches is so far that requests for lines in it should end in the
+    /// second ([`Simd::prefetch_nearer`]): those to the first level wait for one of few buffers.
+    #[inline(always)]
+    fn is_third_level_far(self) -> bool {
+        false
+    }
+    /// Prefetches line `index` into the second level of caches where the third is far.
+    #[inline(always)]
+    fn prefetch_nearer(self, lines: &[Line], index: usize) {
+        self.prefetch(lines, index);
+    }
 }
 
 /// [`Simd::cells_u32`] for lanes of any width. This function and the next three are called and not
@@ -179,6 +190,11 @@ pub(crate) trait Task {
 
 /// An instruction set that is chosen while the program runs.
 pub(crate) trait Vectors: Copy + Sync {
+    /// Whether the third level of caches is far, as [`Simd::is_third_level_far`] says, whatever
+    /// instructions were chosen.
+    fn is_third_level_far(self) -> bool {
+        false
+    }
     /// Runs `task` with the chosen instructions, or with plain Rust where the processor lacks them.
     fn run<T: Task>(self, task: T) -> T::Output;
 }

@@ -168,6 +168,28 @@ fn many_keys_of_every_distribution() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore)]
+fn lines_that_are_far_answer_alike() {
+    // 16 MiB of keys and more: lines are asked for four groups ahead, into the second level on some
+    // processors. One line a query, one table, cells, and directories or what takes their place.
+    let shapes =
+        [Distribution::Uniform, Distribution::Normal, Distribution::Timestamps, Distribution::PowerGaps];
+    for distribution in shapes {
+        let wide = distribution.keys(5 << 20, u64::from(u32::MAX) / 2, 1);
+        let keys: Vec<u32> = wide.iter().map(|&key| key as u32).collect();
+        let queries: Vec<u32> =
+            keys.iter().step_by(997).flat_map(|&key| [key, key + 1, key.wrapping_sub(1)]).collect();
+        let expected: Vec<usize> = queries.iter().map(|&q| reference::lower_bound(&keys, q)).collect();
+        for isa in kernels() {
+            let index = Index::build_with(&keys, &Options { isa: Some(isa), ..Options::default() }).unwrap();
+            let mut ranks = vec![usize::MAX; queries.len()];
+            index.batch(&queries, &mut ranks);
+            assert_eq!(ranks, expected, "{distribution:?}, {}", index.explain());
+        }
+    }
+}
+
+#[test]
 fn ten_million_duplicates_of_one_key() {
     let mut keys = vec![7u32; 10_000_000];
     keys.extend(8..100_000);

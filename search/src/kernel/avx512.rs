@@ -5,6 +5,7 @@
 //! from line to count.
 
 use core::arch::x86_64::*;
+use core::sync::atomic::{AtomicU8, Ordering};
 
 use crate::cut::{Cut, BELOW_BITS};
 use crate::line::Line;
@@ -33,6 +34,39 @@ pub(super) fn is_available() -> bool {
 pub(super) fn is_available() -> bool {
     cfg!(all(target_feature = "avx512f", target_feature = "avx512bw", target_feature = "avx512vl"))
         && cfg!(all(target_feature = "avx512dq", target_feature = "bmi2", target_feature = "popcnt"))
+}
+
+/// What [`is_third_level_far`] found: 0 before it looked, else 1 for no and 2 for yes.
+static FAR: AtomicU8 = AtomicU8::new(0);
+
+/// Whether the third level of caches is far away and does not contain the second: Intel's servers
+/// since 2017, whose third level lies along a mesh. Looked up once, as virtual machines leave for
+/// it.
+pub(super) fn is_third_level_far() -> bool {
+    match FAR.load(Ordering::Relaxed) {
+        0 => {
+            let is_far = looks_far(|leaf, subleaf| {
+                #[allow(unused_unsafe, reason = "older compilers call it unsafe")]
+                // SAFETY: every processor that has AVX-512 has CPUID, and others are not asked.
+                let answer = unsafe { __cpuid_count(leaf, subleaf) };
+                [answer.eax, answer.ebx, answer.ecx, answer.edx]
+            });
+            FAR.store(1 + u8::from(is_far), Ordering::Relaxed);
+            is_far
+        }
+        known => known == 2,
+    }
+}
+
+/// [`is_third_level_far`] by what CPUID answers to a leaf and a subleaf. Leaf 4 is Intel's; AMD
+/// leaves it empty. Source: Intel SDM volume 2A, CPUID.
+fn looks_far(cpuid: impl Fn(u32, u32) -> [u32; 4]) -> bool {
+    const CACHES: u32 = 4;
+    const INCLUSIVE: u32 = 1 << 1;
+    let [most, vendor, ..] = cpuid(0, 0);
+    let of_level_3 =
+        |[kind, .., about]: [u32; 4]| kind & 31 != 0 && kind >> 5 & 7 == 3 && about & INCLUSIVE == 0;
+    most >= CACHES && vendor == u32::from_le_bytes(*b"Genu") && (0..8).any(|i| of_level_3(cpuid(CACHES, i)))
 }
 
 #[inline]
@@ -395,4 +429,43 @@ define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     fn prefetch(self, lines: &[Line], index: usize) {
         super::avx2::prefetch(lines, index);
     }
+
+    #[inline(always)]
+    fn is_third_level_far(self) -> bool {
+        is_third_level_far()
+    }
+
+    #[inline(always)]
+    fn prefetch_nearer(self, lines: &[Line], index: usize) {
+        super::avx2::prefetch_nearer(lines, index);
+    }
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a processor is found to have a far third level, by its vendor and the words of its
+    /// caches.
+    fn found(vendor: &[u8; 4], caches: &'static [[u32; 4]]) -> bool {
+        let vendor = u32::from_le_bytes(*vendor);
+        looks_far(|leaf, subleaf| match leaf {
+            0 => [0x20, vendor, 0, 0],
+            _ => caches.get(subleaf as usize).copied().unwrap_or([0; 4]),
+        })
+    }
+
+    #[test]
+    fn a_third_level_that_contains_no_second_is_far() {
+        // Type, level and inclusion of Intel Xeon (Emerald Rapids), as CPUID gives them.
+        const XEON: &[[u32; 4]] =
+            &[[0x0121, 0, 0, 0], [0x0122, 0, 0, 0], [0x0143, 0, 0, 0], [0x0163, 0, 0, 4]];
+        // A Core of 2016, whose third level contains the others.
+        const CORE: &[[u32; 4]] = &[[0x0121, 0, 0, 0], [0x0143, 0, 0, 0], [0x0163, 0, 0, 6]];
+        assert!(found(b"Genu", XEON));
+        assert!(!found(b"Genu", CORE));
+        assert!(!found(b"Genu", &XEON[..3]), "no third level");
+        assert!(!found(b"Auth", XEON));
+        assert!(!found(b"Auth", &[]));
+    }
+}

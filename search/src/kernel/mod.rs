@@ -91,6 +91,13 @@ macro_rules! define_kernels {
         }
 
         impl Vectors for Isa {
+            fn is_third_level_far(self) -> bool {
+                #[cfg(target_arch = "x86_64")]
+                return Isa::Avx512.is_available() && avx512::is_third_level_far();
+                #[cfg(not(target_arch = "x86_64"))]
+                false
+            }
+
             fn run<T: Task>(self, task: T) -> T::Output {
                 let isa = if T::IS_WIDE { self } else { self.max(Isa::Avx2) };
                 match isa {

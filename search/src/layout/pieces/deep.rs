@@ -7,6 +7,7 @@
 
 use alloc::vec::Vec;
 
+use super::cost::Costs;
 use super::plan::{Cuts, Pieces, Planned};
 use crate::cut::BELOW_BITS;
 use crate::lane::{Exact, Lane};
@@ -24,13 +25,9 @@ const GROWTH: usize = 2;
 
 impl<L: Lane> Pieces<L> {
     /// The plan whose lines are directories with the fewest lines and entries, or `None` where a
-    /// line would be too crowded however narrow it is, or lines would take too much memory.
-    /// `cost` is what a query costs but for the table, of which `table_cost` knows the size.
-    pub(super) fn plan_deep<K: Exact<As = L>>(
-        keys: &[K],
-        cost: usize,
-        table_cost: impl Fn(usize) -> usize,
-    ) -> Option<Planned<L>> {
+    /// line would be too crowded however narrow it is, lines would take too much memory, or the
+    /// plan would cost more than `most`.
+    pub(super) fn plan_deep<K: Exact<As = L>>(keys: &[K], costs: &Costs, most: usize) -> Option<Planned<L>> {
         // Digits of half a key: shorter ones need too many lines, and directories of longer ones
         // bear few. Of short keys there are few different ones.
         let digit = match L::BITS {
@@ -49,6 +46,11 @@ impl<L: Lane> Pieces<L> {
             {
                 continue;
             }
+            let least =
+                costs.deep[costs.distance(size_of_val(keys))] + costs.table(plan.roots() * size_of::<u32>());
+            if least > most || best.as_ref().is_some_and(|&(cost, ..)| cost <= least) {
+                break;
+            }
             plan.inner.digit = digit;
             let ranks = plan.cut_roots(keys);
             let Some((lines, cuts)) = plan.cut_directories(keys, ranks) else { continue };
@@ -57,8 +59,7 @@ impl<L: Lane> Pieces<L> {
                 continue;
             }
             // Lines are read at random like the table, of which each query reads one word.
-            let cost =
-                cost + table_cost(plan.roots() * size_of::<u32>()) + table_cost(lines * LINE_BYTES) / 4;
+            let cost = least + costs.directories(lines * LINE_BYTES);
             if best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
                 best = Some((cost, plan, cuts));
             }
@@ -98,6 +99,7 @@ impl<L: Lane> Pieces<L> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cost::NEAR;
     use super::super::fill::build_planned;
     use super::*;
     use crate::choose::Kernel;
@@ -109,7 +111,7 @@ mod tests {
     /// Builds the plan, whatever it costs, and asks it for every rank with every instruction set.
     /// Returns whether its queries go through directories and blocks.
     fn answers_rightly<L: Lane + Exact<As = L>>(keys: &[L], name: &str) -> bool {
-        let Some((_, plan, cuts)) = Pieces::plan_deep(keys, 0, |_| 0) else { return false };
+        let Some((_, plan, cuts)) = Pieces::plan_deep(keys, &NEAR, usize::MAX) else { return false };
         let placing = Placing { vectors: Isa::detect(), threads: 1 };
         let (shape, memory) = build_planned(plan, &cuts, keys, placing).expect("lines bear what was planned");
         assert!(shape.holds(memory.lines()), "{name}");
@@ -156,12 +158,12 @@ mod tests {
         let mut equal: Vec<u32> = (0..20_000).map(|i| i * 100).collect();
         equal.extend([777_777; 2000]);
         equal.sort_unstable();
-        assert!(Pieces::plan_deep(&equal, 0, |_| 0).is_none());
+        assert!(Pieces::plan_deep(&equal, &NEAR, usize::MAX).is_none());
         // 500 are borne.
         equal.dedup();
         equal.extend([777_777; 500]);
         equal.sort_unstable();
-        assert!(Pieces::plan_deep(&equal, 0, |_| 0).is_some());
+        assert!(Pieces::plan_deep(&equal, &NEAR, usize::MAX).is_some());
         answers_rightly(&equal, "500 copies");
     }
 }

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::cost::Costs;
 use super::plan::{Cuts, Pieces};
 use super::Cell;
 use crate::cut::BELOW_BITS;
@@ -26,13 +27,14 @@ pub(super) fn build<L: Lane, K: Exact<As = L>>(
     keys: &[K],
     placing: Placing<impl Vectors>,
 ) -> Result<(Pieces<L>, Memory), Refusal> {
-    let (plan, cuts) = Pieces::plan(keys)?;
+    let costs = Costs::of(placing.vectors.is_third_level_far());
+    let (plan, cuts) = Pieces::plan(keys, costs)?;
     match build_planned(plan, &cuts, keys, placing) {
         // A line was too crowded for a directory in spite of the sample: cells get more lines then.
         Err(Refusal::Crowded) if plan.is_direct() => {}
         result => return result,
     }
-    let (_, plan, cuts) = Pieces::plan_cells(keys)?.ok_or(Refusal::Crowded)?;
+    let (_, plan, cuts) = Pieces::plan_cells(keys, costs, usize::MAX)?.ok_or(Refusal::Crowded)?;
     build_planned(plan, &cuts, keys, placing)
 }
 

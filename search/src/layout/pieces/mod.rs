@@ -37,6 +37,7 @@
 //! Hist-Tree of Crotty 2021, with an exact map instead of an error bound.
 
 mod check;
+mod cost;
 mod deep;
 mod fill;
 mod plan;

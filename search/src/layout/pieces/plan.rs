@@ -5,6 +5,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::cost::Costs;
 use super::Cell;
 use crate::cut::{Cut, Word, BELOW_BITS};
 use crate::lane::{Exact, Lane};
@@ -55,44 +56,16 @@ const KEYS_PER_CELL: [usize; 4] = [2048, 512, 128, 32];
 /// A table of cells is not made finer when it would outgrow this many cells.
 const CELLS_MAX: usize = 1 << 18;
 
-/// What a query costs where roots are cut into lines, in hundredths of a nanosecond on the
-/// processor on which the costs were measured. Only their ratios decide.
-const COST_DIRECT: usize = 115;
-
-/// What a query costs through a table of cells that is in the first-level cache.
-const COST_CELLS: usize = 150;
-
-/// What each hundredth of queries adds whose line is crowded: a block is read as well, and found.
-const COST_CROWDED: usize = 4;
-
-/// What a query costs that goes through a root, a directory and a block.
-const COST_DEEP: usize = 235;
-
-/// What the second line costs more where blocks are far.
-const COST_FAR_DEEP: usize = 170;
-
-/// What a level of the tree costs.
-const COST_LEVEL: usize = 50;
-
 /// A tree of fewer levels counts as one of as many: where keys are few, any layout will do.
 const LEVELS_MIN: usize = 4;
 
-/// Sizes of tables that stay in nearer caches, in bytes, and what a query costs more where the
-/// table is larger.
-const TABLE_COSTS: [(usize, usize); 5] =
-    [(20 << 10, 10), (40 << 10, 15), (128 << 10, 15), (256 << 10, 40), (512 << 10, 400)];
+/// Stretches of keys that are looked at to estimate how many stand in crowded lines.
+const SAMPLED_STRETCHES: usize = 128;
 
-/// Keys of more bytes are far from the processor: a query then costs more for each far line.
-const FAR_BYTES: usize = 4 << 20;
+/// The most keys of such a stretch.
+const KEYS_PER_STRETCH: usize = 256;
 
-/// What the far lines of a tree cost more than the one of pieces.
-const COST_FAR_TREE: usize = 300;
-
-/// Bytes of keys from which on blocks are far, and what that adds to each hundredth of queries
-/// whose line is crowded: little where the third-level cache has them, much beyond.
-const FAR_CROWDED_COSTS: [(usize, usize); 2] = [(FAR_BYTES, 2), (64 << 20, 10)];
-
-/// Cells that are looked at to estimate how many keys stand in crowded lines.
+/// Cells that are looked at to estimate the same.
 const SAMPLED_CELLS: usize = 96;
 
 /// n keys behind tables: `inner` has the lines, as a split layout without a map of its own.
@@ -107,17 +80,6 @@ pub(crate) struct Pieces<L: Lane> {
 
 /// A plan with its estimated cost and its cuts.
 pub(super) type Planned<L> = (usize, Pieces<L>, Cuts);
-
-/// What a query costs more because of a table of `bytes`.
-fn table_cost(bytes: usize) -> usize {
-    TABLE_COSTS.iter().filter(|(most, _)| bytes > *most).map(|(_, cost)| cost).sum()
-}
-
-/// What each hundredth of queries adds whose line is crowded.
-fn cost_crowded<K>(keys: &[K]) -> usize {
-    let far = FAR_CROWDED_COSTS.iter().filter(|(bytes, _)| size_of_val(keys) > *bytes);
-    COST_CROWDED + far.map(|(_, cost)| cost).sum::<usize>()
-}
 
 /// The levels of a tree of `n` keys.
 fn tree_levels<L: Lane>(n: usize) -> usize {
@@ -177,35 +139,41 @@ impl<L: Lane> Pieces<L> {
     /// # Errors
     /// [`Refusal::TooMany`]; [`Refusal::Crowded`] when equal keys, or keys too close together,
     /// would crowd so many lines that the tree costs less.
-    pub(super) fn plan<K: Exact<As = L>>(keys: &[K]) -> Result<(Pieces<L>, Cuts), Refusal> {
+    pub(super) fn plan<K: Exact<As = L>>(keys: &[K], costs: &Costs) -> Result<(Pieces<L>, Cuts), Refusal> {
         if keys.len() >= DIRECTORY as usize / 2 {
             return Err(Refusal::TooMany);
         }
-        let direct = Pieces::plan_direct(keys);
+        let direct = Pieces::plan_direct(keys, costs);
         // No way through cells costs less than this.
-        if let Some((_, plan, cuts)) = direct.clone().filter(|(cost, ..)| *cost < COST_CELLS) {
+        if let Some((_, plan, cuts)) = direct.clone().filter(|(cost, ..)| *cost < costs.cells) {
             return Ok((plan, cuts));
         }
-        let is_far = size_of_val(keys) > FAR_BYTES;
-        let mut best =
-            [direct, Pieces::plan_cells(keys)?].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
-        let deep = COST_DEEP + if is_far { COST_FAR_DEEP } else { 0 };
-        if best.as_ref().is_none_or(|&(cost, ..)| cost > deep) {
-            let planned = Pieces::plan_deep(keys, deep, table_cost);
+        let distance = costs.distance(size_of_val(keys));
+        let levels = tree_levels::<L>(keys.len()).max(LEVELS_MIN);
+        let tree = costs.level * levels + costs.far_tree[distance];
+        // What costs more than another way is not looked at.
+        let most = direct.as_ref().map_or(tree, |&(cost, ..)| cost.min(tree));
+        let cells = Pieces::plan_cells(keys, costs, most)?;
+        let mut best = [direct, cells].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
+        if best.as_ref().is_none_or(|&(cost, ..)| cost > costs.deep[distance]) {
+            let most = best.as_ref().map_or(tree, |&(cost, ..)| cost.min(tree));
+            let planned = Pieces::plan_deep(keys, costs, most);
             best = [best, planned].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
         }
-        let far = if is_far { COST_FAR_TREE } else { 0 };
-        let tree = COST_LEVEL * tree_levels::<L>(keys.len()).max(LEVELS_MIN) + far;
         let accepted = best.filter(|(cost, ..)| *cost <= tree);
         accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
     }
 
     /// The plan whose roots are cut into cells with the lowest estimated cost, or `None` where
-    /// there is none.
+    /// there is none. Tables that alone cost more than `most` are not made.
     ///
     /// # Errors
     /// [`Refusal::TooMany`].
-    pub(super) fn plan_cells<K: Exact<As = L>>(keys: &[K]) -> Result<Option<Planned<L>>, Refusal> {
+    pub(super) fn plan_cells<K: Exact<As = L>>(
+        keys: &[K],
+        costs: &Costs,
+        most: usize,
+    ) -> Result<Option<Planned<L>>, Refusal> {
         let roots_bits = (keys.len() / KEYS_PER_ROOT).clamp(ROOTS_MIN, ROOTS_MAX).ilog2();
         let Some(mut plan) = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits)) else {
             return Ok(None);
@@ -217,16 +185,16 @@ impl<L: Lane> Pieces<L> {
         let coarser = core::iter::successors(Some(coarsest), |per_cell| Some(per_cell / 4));
         let coarser = coarser.take_while(|&per_cell| per_cell > KEYS_PER_CELL[0]);
         for per_cell in coarser.chain(KEYS_PER_CELL) {
-            let cuts = plan.cut_cells(keys, &roots, per_cell);
-            plan.cells = cuts.ranks.len() - 1;
-            let least = COST_CELLS + table_cost(plan.cells * size_of::<Cell<L>>());
+            plan.cells = plan.cells_of_roots(&roots, per_cell).map(|(_, cells)| cells as usize).sum();
+            let least = costs.cells + costs.table(plan.cells * size_of::<Cell<L>>());
             let is_large = plan.cells > CELLS_MAX;
-            if best.as_ref().is_some_and(|&(cost, ..)| is_large || cost <= least) {
+            if least > most || best.as_ref().is_some_and(|&(cost, ..)| is_large || cost <= least) {
                 break;
             }
+            let cuts = plan.cut_cells(keys, &roots, per_cell);
             plan.inner.digit = plan.width(keys, &cuts)?;
-            let crowded = plan.crowded_percent(keys, &cuts, &|cell| plan.scale(&keys[cell], 1));
-            let cost = least + crowded * cost_crowded(keys);
+            let crowded = plan.crowded_percent(costs, keys, &cuts, &|cell| plan.scale(&keys[cell], 1));
+            let cost = least + crowded * costs.crowded[costs.distance(size_of_val(keys))];
             if best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
                 best = Some((cost, plan, cuts));
             }
@@ -236,7 +204,7 @@ impl<L: Lane> Pieces<L> {
 
     /// The plan whose roots are cut into lines with the lowest estimated cost, or `None` where
     /// lines would take too much memory.
-    fn plan_direct<K: Exact<As = L>>(keys: &[K]) -> Option<Planned<L>> {
+    fn plan_direct<K: Exact<As = L>>(keys: &[K], costs: &Costs) -> Option<Planned<L>> {
         // With two bits at least a root spans fewer values than a lane has, so it can be shifted.
         let finest = (keys.len() / KEYS_PER_DIRECT_ROOT).checked_ilog2().filter(|&bits| bits >= 2)?;
         let finest = finest.min(DIRECT_ROOTS_BITS_MAX);
@@ -246,7 +214,7 @@ impl<L: Lane> Pieces<L> {
         let (mut ranks, mut coarse_shift) = (Vec::new(), 0);
         while roots_bits <= finest {
             let mut plan = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits))?;
-            let least = COST_DIRECT + table_cost(plan.roots() * size_of::<u32>());
+            let least = costs.direct + costs.table(plan.roots() * size_of::<u32>());
             if plan.cut.shift < 2 || best.as_ref().is_some_and(|&(cost, ..)| cost <= least) {
                 break;
             }
@@ -256,11 +224,11 @@ impl<L: Lane> Pieces<L> {
             };
             coarse_shift = plan.cut.shift;
             let (lines, cuts) = plan.choose_width(&ranks)?;
-            let crowded = plan.crowded_percent(keys, &cuts, &|cell: Range<usize>| {
+            let crowded = plan.crowded_percent(costs, keys, &cuts, &|cell: Range<usize>| {
                 let root = plan.cut.root(keys[cell.start].to_lane());
                 plan.scale_of_root(root, plan.cut.shift - cuts.logarithms[root])
             });
-            let cost = least + crowded * cost_crowded(keys);
+            let cost = least + crowded * costs.crowded[costs.distance(size_of_val(keys))];
             let fits = lines <= DIRECT_GROWTH * size_of_val(keys) / LINE_BYTES + 64;
             let is_numbered = lines < 1 << (u32::BITS - BELOW_BITS);
             if fits && is_numbered && best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
@@ -270,7 +238,8 @@ impl<L: Lane> Pieces<L> {
             if tried > 1 && crowded >= HOPELESS_PERCENT {
                 break;
             }
-            roots_bits += if crowded > VERY_CROWDED_PERCENT { 2 } else { 1 };
+            let step = if crowded > VERY_CROWDED_PERCENT { 2 } else { 1 };
+            roots_bits += if costs.looks_closer { step.min(finest - roots_bits).max(1) } else { step };
         }
         best
     }
@@ -369,21 +338,35 @@ impl<L: Lane> Pieces<L> {
         ranks
     }
 
-    /// Cuts each root into cells of about `per_cell` keys.
-    fn cut_cells<K: Exact<As = L>>(&self, keys: &[K], roots: &[usize], per_cell: usize) -> Cuts {
-        let mut cuts = Cuts { logarithms: Vec::with_capacity(roots.len()), ranks: Vec::new() };
-        for (root, ends) in roots.windows(2).enumerate() {
+    /// The binary logarithm and the number of the cells of each root, whose ranks are known, if
+    /// cells are to have about `per_cell` keys.
+    fn cells_of_roots<'a>(
+        &'a self,
+        roots: &'a [usize],
+        per_cell: usize,
+    ) -> impl Iterator<Item = (u32, u64)> + 'a {
+        roots.windows(2).enumerate().map(move |(root, ends)| {
             let wanted = (ends[1] - ends[0]).div_ceil(per_cell).max(1);
             let logarithm = wanted.next_power_of_two().ilog2().min(self.cut.shift);
-            let below = self.cut.shift - logarithm;
             let first = (root as u64) << logarithm;
             // Distances end at `beyond`, which may be in the midst of the last root.
-            let cells = (self.cut.beyond.widen() >> below).min(first + (1 << logarithm) - 1) - first + 1;
+            let last = self.cut.beyond.widen() >> (self.cut.shift - logarithm);
+            (logarithm, last.min(first + (1 << logarithm) - 1) - first + 1)
+        })
+    }
+
+    /// Cuts each root into cells of about `per_cell` keys.
+    fn cut_cells<K: Exact<As = L>>(&self, keys: &[K], roots: &[usize], per_cell: usize) -> Cuts {
+        let ranks = Vec::with_capacity(self.cells + 1);
+        let mut cuts = Cuts { logarithms: Vec::with_capacity(roots.len()), ranks };
+        for (root, (logarithm, cells)) in self.cells_of_roots(roots, per_cell).enumerate() {
+            let below = self.cut.shift - logarithm;
+            let first = (root as u64) << logarithm;
             cuts.logarithms.push(logarithm);
-            let mut rank = ends[0];
+            let mut rank = roots[root];
             for cell in 0..cells {
                 cuts.ranks.push(rank);
-                rank = self.cell_end(keys, rank..ends[1], first + cell, below);
+                rank = self.cell_end(keys, rank..roots[root + 1], first + cell, below);
             }
         }
         cuts.ranks.push(keys.len());
@@ -417,17 +400,66 @@ impl<L: Lane> Pieces<L> {
         }
     }
 
-    /// The hundredths of keys that stand in crowded lines, from a sample of cells with keys, which
-    /// `scale` maps to lines.
+    /// The hundredths of keys that stand in crowded lines.
     fn crowded_percent<K: Exact<As = L>>(
+        &self,
+        costs: &Costs,
+        keys: &[K],
+        cuts: &Cuts,
+        scale: &dyn Fn(Range<usize>) -> Scale<L>,
+    ) -> usize {
+        if costs.looks_closer {
+            return self.crowded_in_stretches(keys, cuts, scale);
+        }
+        self.crowded_in_cells(keys, cuts, scale)
+    }
+
+    /// The hundredths of keys that stand in crowded lines, from stretches of keys that are spread
+    /// over all cells, which `scale` maps to lines.
+    fn crowded_in_stretches<K: Exact<As = L>>(
         &self,
         keys: &[K],
         cuts: &Cuts,
         scale: &dyn Fn(Range<usize>) -> Scale<L>,
     ) -> usize {
         let (mut looked_at, mut crowded) = (0, 0);
+        let share = keys.len() / SAMPLED_STRETCHES;
+        for stretch in 0..SAMPLED_STRETCHES {
+            let mut rank = share * stretch;
+            let end = keys.len().min(rank + (share / 8).clamp(KEYS_PER_STRETCH / 8, KEYS_PER_STRETCH));
+            let mut cell = cuts.ranks.partition_point(|&first| first <= rank);
+            while rank < end {
+                let (first, behind) = (cuts.ranks[cell - 1], cuts.ranks[cell]);
+                let some = &keys[rank..behind.min(end)];
+                if !some.is_empty() {
+                    looked_at += some.len();
+                    crowded += self.crowded_keys(some, scale(first..behind));
+                }
+                (rank, cell) = (behind.min(end), cell + 1);
+            }
+        }
+        100 * crowded / looked_at.max(1)
+    }
+
+    /// The keys of one cell, mapped to lines by `scale`, that stand in crowded lines.
+    fn crowded_keys<K: Exact<As = L>>(&self, keys: &[K], scale: Scale<L>) -> usize {
         let capacity = self.inner.digit.capacity();
         let most = capacity * capacity / 2;
+        let same_line = |a: &K, b: &K| scale.locate(a.to_lane()).0 == scale.locate(b.to_lane()).0;
+        let counts = keys.chunk_by(same_line).map(<[K]>::len).filter(|&count| count > capacity);
+        // A line that is nearly too crowded for a directory makes its cell take more lines.
+        counts.map(|count| if count > most { 8 * count } else { count }).sum()
+    }
+
+    /// [`Pieces::crowded_in_stretches`] from a sample of cells with keys, of which the first keys
+    /// are looked at: the choices of processors whose costs were measured so are kept.
+    fn crowded_in_cells<K: Exact<As = L>>(
+        &self,
+        keys: &[K],
+        cuts: &Cuts,
+        scale: &dyn Fn(Range<usize>) -> Scale<L>,
+    ) -> usize {
+        let (mut looked_at, mut crowded) = (0, 0);
         let stride = (keys.len() / SAMPLED_CELLS).max(1);
         let mut next = 0;
         for pair in cuts.ranks.windows(2).filter(|pair| pair[0] < pair[1]) {
@@ -437,12 +469,8 @@ impl<L: Lane> Pieces<L> {
             }
             next = pair[1] + stride;
             let sampled = pair[0]..pair[1].min(pair[0] + 4096);
-            let (cell, scale) = (&keys[sampled.clone()], scale(sampled));
-            looked_at += cell.len();
-            let same_line = |a: &K, b: &K| scale.locate(a.to_lane()).0 == scale.locate(b.to_lane()).0;
-            let counts = cell.chunk_by(same_line).map(<[K]>::len).filter(|&count| count > capacity);
-            // A line that is nearly too crowded for a directory makes its cell take more lines.
-            crowded += counts.map(|count| if count > most { 8 * count } else { count }).sum::<usize>();
+            looked_at += sampled.len();
+            crowded += self.crowded_keys(&keys[sampled.clone()], scale(sampled));
         }
         100 * crowded / looked_at.max(1)
     }
@@ -467,8 +495,10 @@ pub(super) fn wanted_lines<K: Exact>(cell: &[K], digit: Width, load: usize) -> u
 
 #[cfg(test)]
 mod tests {
+    use super::super::cost::{FAR, NEAR};
     use super::*;
     use crate::sample::DISTRIBUTIONS;
+    use alloc::string::String;
 
     fn finer_tables_have_the_same_ranks<L: Lane + Exact<As = L>>() {
         for &(distribution, name) in DISTRIBUTIONS {
@@ -494,14 +524,46 @@ mod tests {
 
     #[test]
     fn a_plan_takes_the_way_that_costs_least() {
-        let planned = |distribution: crate::sample::Distribution| {
-            let wide = distribution.keys(50_000, u64::from(u32::MAX), 3);
+        for costs in [&NEAR, &FAR] {
+            let planned = |distribution: crate::sample::Distribution| {
+                let wide = distribution.keys(50_000, u64::from(u32::MAX), 3);
+                let keys: Vec<u32> = wide.into_iter().map(|key| key as u32).collect();
+                Pieces::<u32>::plan(&keys, costs).map(|(plan, _)| plan.is_direct())
+            };
+            assert_eq!(planned(crate::sample::Distribution::Normal), Ok(true));
+            assert_eq!(planned(crate::sample::Distribution::Prefixes), Ok(false));
+            assert_eq!(planned(crate::sample::Distribution::OneKey), Err(Refusal::Crowded));
+        }
+    }
+
+    /// What is planned for each distribution, by initials: lines in one table, directories in one
+    /// table, cells, or the tree.
+    fn planned(kib: usize, costs: &Costs) -> String {
+        let each = DISTRIBUTIONS.iter().map(|&(distribution, _)| {
+            let wide = distribution.keys(kib * 256, u64::from(u32::MAX) / 2, 1);
             let keys: Vec<u32> = wide.into_iter().map(|key| key as u32).collect();
-            Pieces::<u32>::plan(&keys).map(|(plan, _)| plan.is_direct())
-        };
-        assert_eq!(planned(crate::sample::Distribution::Normal), Ok(true));
-        assert_eq!(planned(crate::sample::Distribution::Prefixes), Ok(false));
-        assert_eq!(planned(crate::sample::Distribution::OneKey), Err(Refusal::Crowded));
-        assert!(table_cost(4096) < table_cost(1 << 16) && table_cost(1 << 16) < table_cost(1 << 20));
+            match Pieces::<u32>::plan(&keys, costs) {
+                Ok((plan, cuts)) if plan.is_direct() => {
+                    match plan.lines_of_roots(&cuts) * plan.inner.digit.capacity() < keys.len() {
+                        true => 'd',
+                        false => 'l',
+                    }
+                }
+                Ok(_) => 'c',
+                Err(_) => 't',
+            }
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn choices_stay_as_they_were_measured_on_both_kinds_of_processor() {
+        // In the order of `DISTRIBUTIONS`. Half of the keys of the sixth are one, whose copies an
+        // index counts before it plans.
+        assert_eq!(planned(256, &NEAR), "llccctctcllt");
+        assert_eq!(planned(1024, &NEAR), "llclctclcllt");
+        assert_eq!(planned(256, &FAR), "llclctclcllt");
+        assert_eq!(planned(1024, &FAR), "llclctclclll");
+        assert_eq!(planned(8192, &FAR), "llllclccclld");
     }
 }

@@ -18,13 +18,14 @@ use core::hint::select_unpredictable;
 
 use super::digit::{first_block, first_rank, head, Digit, DIRECTORY};
 use super::plan::Split;
-use super::query::{Locate, Located, GROUP};
+use super::query::{Locate, Located, FAR_LINES, GROUP};
 use crate::lane::Lane;
 use crate::line::Line;
 use crate::simd::Simd;
 
-/// Of so many keys one stands in a block at least: then all queries take two steps.
-const KEYS_PER_KEY_IN_BLOCKS: usize = 5;
+/// Blocks with room for one of so many keys let all queries take two steps. Half the keys of blocks
+/// whose lines are just crowded are gaps.
+const KEYS_PER_PLACE_IN_BLOCKS: usize = 2;
 
 /// Groups on their way: twice the most turns from the request for a line to its use, and more.
 const RING: usize = 16;
@@ -50,7 +51,7 @@ impl<L: Lane> Split<L> {
         // ones bear few.
         size_of::<D>() == size_of::<L>() / 2
             && L::BITS >= 32
-            && self.blocks * D::PER_LINE >= self.n.div_ceil(KEYS_PER_KEY_IN_BLOCKS)
+            && self.blocks * D::PER_LINE >= self.n.div_ceil(KEYS_PER_PLACE_IN_BLOCKS)
     }
 
     /// The pipeline of two steps. Returns how many queries were answered: all but a last few that
@@ -105,6 +106,7 @@ impl<L: Lane> Split<L> {
         wanted: &[u32; GROUP],
         second: &mut Second<D>,
     ) {
+        let nearer = lines.len() > FAR_LINES && simd.is_third_level_far();
         for (place, &ahead) in wanted.iter().enumerate() {
             simd.prefetch(lines, ahead as usize);
             let (bucket, digit) = (now.buckets[place], now.digits[place]);
@@ -117,7 +119,10 @@ impl<L: Lane> Split<L> {
             let in_blocks = first_block::<D>(line).wrapping_add(self.scale.buckets() + block);
             let at = select_unpredictable(is_directory, in_blocks as u32, bucket);
             let below = select_unpredictable(is_directory, block * D::PER_LINE, in_line);
-            simd.prefetch(lines, at as usize);
+            match nearer {
+                true => simd.prefetch_nearer(lines, at as usize),
+                false => simd.prefetch(lines, at as usize),
+            }
             second.lines[place] = at;
             second.ranks[place] = (first_rank(line) + below) as u32;
             second.digits[place] = select_unpredictable(is_directory, digit, D::ZERO);

@@ -52,7 +52,11 @@ const AHEAD_NEAR: usize = 2;
 /// Turns ahead of lines that are farther away.
 const AHEAD_FAR: usize = 4;
 /// More lines are farther away.
-const FAR_LINES: usize = (4 << 20) / LINE_BYTES;
+pub(super) const FAR_LINES: usize = (4 << 20) / LINE_BYTES;
+
+/// More lines are asked for into the second level where the third is far: fewer are mostly in the
+/// second level already.
+const NEARER_LINES: usize = (12 << 20) / LINE_BYTES;
 
 /// Lines read per turn of the inner loop.
 const UNROLLED: usize = 8;
@@ -245,6 +249,7 @@ impl<L: Lane> Split<L> {
             prepared = way.prepare(first);
         }
         let ahead = if lines.len() > FAR_LINES { AHEAD_FAR } else { AHEAD_NEAR };
+        let nearer = lines.len() > NEARER_LINES && simd.is_third_level_far();
         let near = way.is_quick() && lines.len() <= NEAR_LINES;
         if W::MAY_BE_DEEP && self.is_deep::<D>() {
             return self.ranks_in_depth(simd, lines, queries, out, way, ahead);
@@ -261,7 +266,7 @@ impl<L: Lane> Split<L> {
             let wanted = &located[turn % RING].buckets;
             match turn.checked_sub(ahead).and_then(|now| answers.get_mut(now).map(|out| (now, out))) {
                 Some((now, out)) if near => answer_near(simd, lines, &located[now % RING], out),
-                Some((now, out)) => self.answer(simd, lines, &located[now % RING], wanted, out),
+                Some((now, out)) => self.answer(simd, lines, &located[now % RING], wanted, nearer, out),
                 None if near => {}
                 None => wanted.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize)),
             }
@@ -286,11 +291,15 @@ impl<L: Lane> Split<L> {
         lines: &[Line],
         now: &Located<D>,
         ahead: &[u32; GROUP],
+        nearer: bool,
         out: &mut [usize; GROUP],
     ) {
         for first in (0..GROUP).step_by(UNROLLED) {
             for place in first..first + UNROLLED {
-                simd.prefetch(lines, ahead[place] as usize);
+                match nearer {
+                    true => simd.prefetch_nearer(lines, ahead[place] as usize),
+                    false => simd.prefetch(lines, ahead[place] as usize),
+                }
                 let line = &lines[now.buckets[place] as usize];
                 out[place] = head(line) as usize + D::less_in_line(simd, line, now.digits[place]);
             }
