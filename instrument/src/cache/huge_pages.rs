@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_millis(40);
 /// Huge pages may take one in this many parts of the time: they save about as much.
 const SHARE: u32 = 20;
 
+/// How long the thread sleeps at a time while nothing is requested.
+const IDLE: Duration = Duration::from_secs(3600);
+
 /// The huge pages of one code cache.
 pub(crate) struct HugePages {
     begun: Instant,
@@ -57,22 +60,17 @@ fn serve(begun: Instant, requests: &Receiver<usize>, mut make: impl FnMut(usize)
     let (mut spent, mut last) = (Duration::ZERO, Duration::ZERO);
     loop {
         let due = begun + PATIENCE.max((spent + last) * SHARE);
-        let news = match queue.is_empty() {
-            true => requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            false => requests.recv_timeout(due.saturating_duration_since(Instant::now())),
-        };
-        match (news, queue.pop_front()) {
-            (Ok(offset), first) => {
-                first.into_iter().for_each(|first| queue.push_front(first));
-                queue.push_back(offset);
-            }
-            (Err(RecvTimeoutError::Timeout), first) => {
+        let wait = if queue.is_empty() { IDLE } else { due.saturating_duration_since(Instant::now()) };
+        match requests.recv_timeout(wait) {
+            Ok(offset) => queue.push_back(offset),
+            Err(RecvTimeoutError::Timeout) => {
+                let Some(offset) = queue.pop_front() else { continue };
                 let started = Instant::now();
-                first.into_iter().for_each(&mut make);
+                make(offset);
                 last = started.elapsed();
                 spent += last;
             }
-            (Err(RecvTimeoutError::Disconnected), _) => return,
+            Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }

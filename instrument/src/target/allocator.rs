@@ -12,8 +12,9 @@
 const LARGE: i32 = 32 << 20;
 
 /// Makes the C library of this process keep freed memory for later allocations, large ones too but
-/// for the largest. A program that is going to run one that starts many others calls this first; the most memory that
-/// it has at a time stays nearly the same. Where the C library is not glibc, nothing changes.
+/// for the largest. A program that is going to run one that starts many others calls this first;
+/// the most memory that it has at a time stays nearly the same. Where the C library is not glibc,
+/// nothing changes.
 pub fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
     {
