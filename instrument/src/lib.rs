@@ -31,6 +31,7 @@ mod plan;
 pub mod probe;
 pub mod profile;
 pub mod reference;
+mod room;
 mod run;
 mod store;
 mod target;

@@ -49,7 +49,8 @@ fn general(frames: &Frames<'_>, bases: &BaseAddresses) -> Vec<Range<u64>> {
 fn common(bytes: &[u8], address: u64, frames: &Frames<'_>, bases: &BaseAddresses) -> Option<Vec<Range<u64>>> {
     const RELATIVE: gimli::DwEhPe = gimli::DwEhPe(gimli::DW_EH_PE_pcrel.0 | gimli::DW_EH_PE_sdata4.0);
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?));
-    let mut ranges = Vec::new();
+    // An entry has some forty bytes.
+    let mut ranges = Vec::with_capacity(bytes.len() / 32);
     let (mut at, mut known) = (0, None);
     while at < bytes.len() {
         let length = word(at)?;

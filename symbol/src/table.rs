@@ -110,7 +110,8 @@ impl Table {
     /// Builds the table from candidates.
     pub(crate) fn new(candidates: Vec<Candidate>) -> Table {
         let chosen = without_covered_labels(without_aliases(candidates));
-        let mut table = Table::default();
+        let (entries, symbols) = (Vec::with_capacity(chosen.len()), Vec::with_capacity(chosen.len()));
+        let mut table = Table { entries, symbols };
         let mut open: Vec<Open> = Vec::new();
         let mut cursor = 0;
         for candidate in chosen {
@@ -229,8 +230,9 @@ fn without_aliases(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
         candidates.iter().zip(0..).map(|(c, index)| (c.range.start, c.rank, index)).collect();
     order.sort_unstable();
     let mut unsorted: Vec<Option<Candidate>> = candidates.into_iter().map(Some).collect();
-    let sorted = order.into_iter().filter_map(|(_, _, index)| unsorted[index as usize].take());
-    let mut candidates: Vec<Candidate> = sorted.collect();
+    let sorted = order.iter().filter_map(|&(_, _, index)| unsorted[index as usize].take());
+    let mut candidates: Vec<Candidate> = Vec::with_capacity(order.len());
+    candidates.extend(sorted);
     candidates.dedup_by(|alias, kept| {
         let same = alias.range.start == kept.range.start;
         if same && alias.size == Size::Stated {

@@ -2,36 +2,42 @@
 //!
 //! **Problem.** Huge pages save misses of the instruction TLB in long runs. But the kernel clears
 //! or copies 2 MB for each of them, and a benchmark or a small program with kept translations takes
-//! hardly longer than that altogether. Nobody knows how long a program will run. **Idea.** Requests
-//! of a run's beginning wait, and a thread makes them if the run still lasts when their time has
-//! come. Later ones are made at once. A program that ends before never pays for one.
+//! hardly longer than that altogether. Nobody knows how long a program will run, nor what a huge
+//! page costs: a fifth of a millisecond, or four where a virtual machine gives unused memory back
+//! to its host. **Idea.** A thread makes the requests, as long as they have taken a small share of
+//! the run's time. A program that ends before never pays for one.
 
 use crate::target::memory::Shared;
+use std::collections::VecDeque;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long requests wait, from the cache's beginning on: some ten times as long as the huge pages
-/// of a middling program take.
+/// How long requests wait at least, from the cache's beginning on.
 const PATIENCE: Duration = Duration::from_millis(40);
+/// Huge pages may take one in this many parts of the time: they save about as much.
+const SHARE: u32 = 20;
+
+/// How long the thread sleeps at a time while nothing is requested.
+const IDLE: Duration = Duration::from_secs(3600);
 
 /// The huge pages of one code cache.
 pub(crate) struct HugePages {
-    due: Instant,
+    begun: Instant,
     waiting: Option<Sender<usize>>,
 }
 
 impl HugePages {
     pub(crate) fn new() -> HugePages {
-        HugePages { due: Instant::now() + PATIENCE, waiting: None }
+        HugePages { begun: Instant::now(), waiting: None }
     }
 
-    /// Asks for a huge page under the aligned 2 MB at `offset` of the memory, now or later.
+    /// Asks for a huge page under the aligned 2 MB at `offset` of the memory, when its time has
+    /// come.
     pub(crate) fn request(&mut self, shared: &Arc<Shared>, offset: usize) {
-        if self.waiting.is_none() && Instant::now() < self.due {
-            self.waiting = waiter(shared.clone(), self.due);
+        if self.waiting.is_none() {
+            self.waiting = waiter(shared.clone(), self.begun);
         }
-        // The waiter that has had its time takes no more requests.
         let taken = self.waiting.as_ref().is_some_and(|waiting| waiting.send(offset).is_ok());
         if !taken {
             shared.collapse(offset);
@@ -39,27 +45,32 @@ impl HugePages {
     }
 }
 
-/// A thread that makes requests when they are `due`, unless the sender is dropped before; `None` if
-/// the system refuses a thread.
-fn waiter(shared: Arc<Shared>, due: Instant) -> Option<Sender<usize>> {
+/// A thread that makes requests in their time, until the sender is dropped; `None` if the system
+/// refuses a thread.
+fn waiter(shared: Arc<Shared>, begun: Instant) -> Option<Sender<usize>> {
     let (sender, requests) = channel();
-    let wait = move || {
-        for offset in until(due, &requests) {
-            shared.collapse(offset);
-        }
-    };
-    std::thread::Builder::new().name("huge pages".into()).spawn(wait).ok()?;
+    let serve = move || serve(begun, &requests, |offset| shared.collapse(offset));
+    std::thread::Builder::new().name("huge pages".into()).spawn(serve).ok()?;
     Some(sender)
 }
 
-/// The requests that have come when they are `due`; none if the sender is dropped before.
-fn until(due: Instant, requests: &Receiver<usize>) -> Vec<usize> {
-    let mut waiting = Vec::new();
+/// Makes requests as long as they have taken a small share of the time since `begun`.
+fn serve(begun: Instant, requests: &Receiver<usize>, mut make: impl FnMut(usize)) {
+    let mut queue = VecDeque::new();
+    let (mut spent, mut last) = (Duration::ZERO, Duration::ZERO);
     loop {
-        match requests.recv_timeout(due.saturating_duration_since(Instant::now())) {
-            Ok(offset) => waiting.push(offset),
-            Err(RecvTimeoutError::Timeout) => return waiting,
-            Err(RecvTimeoutError::Disconnected) => return Vec::new(),
+        let due = begun + PATIENCE.max((spent + last) * SHARE);
+        let wait = if queue.is_empty() { IDLE } else { due.saturating_duration_since(Instant::now()) };
+        match requests.recv_timeout(wait) {
+            Ok(offset) => queue.push_back(offset),
+            Err(RecvTimeoutError::Timeout) => {
+                let Some(offset) = queue.pop_front() else { continue };
+                let started = Instant::now();
+                make(offset);
+                last = started.elapsed();
+                spent += last;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
@@ -69,17 +80,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_wait_until_they_are_due_and_end_with_their_run() {
+    fn requests_wait_and_end_with_their_run() {
         let (sender, requests) = channel();
         for offset in [1, 2, 3] {
             sender.send(offset).unwrap();
         }
+        let mut made = Vec::new();
         let begun = Instant::now();
-        assert_eq!(until(begun + Duration::from_millis(3), &requests), [1, 2, 3]);
-        assert!(begun.elapsed() >= Duration::from_millis(3));
-        sender.send(4).unwrap();
-        drop(sender);
-        assert!(until(begun + Duration::from_secs(3600), &requests).is_empty());
+        // The sender is dropped with the last request, which takes too long for more.
+        let mut sender = Some(sender);
+        serve(begun, &requests, |offset| {
+            assert!(begun.elapsed() >= PATIENCE);
+            made.push(offset);
+            if offset == 2 {
+                std::thread::sleep(Duration::from_millis(5));
+                sender.take();
+            }
+        });
+        assert_eq!(made, [1, 2], "what waits when the program ends is not made");
+    }
+
+    #[test]
+    fn requests_take_a_small_share_of_the_time() {
+        let (sender, requests) = channel();
+        (0..3).for_each(|offset| sender.send(offset).unwrap());
+        let begun = Instant::now();
+        let mut sender = Some(sender);
+        serve(begun, &requests, |offset| {
+            // Two requests took ten milliseconds each; the third would take as long.
+            let least =
+                if offset == 0 { PATIENCE } else { Duration::from_millis(10) * SHARE * (offset as u32 + 1) };
+            assert!(begun.elapsed() >= least, "{offset}");
+            std::thread::sleep(Duration::from_millis(10));
+            if offset == 2 {
+                sender.take();
+            }
+        });
+        assert!(sender.is_none());
     }
 
     #[test]
@@ -87,15 +124,17 @@ mod tests {
         let shared = Arc::new(Shared::new(4 << 20).unwrap());
         let bytes: Vec<u8> = (0..4 << 20).map(|at| (at / 7) as u8).collect();
         shared.write(0, &bytes);
-        let mut early = HugePages { due: Instant::now() + Duration::from_millis(5), waiting: None };
-        early.request(&shared, 0);
+        let mut pages = HugePages::new();
+        pages.request(&shared, 0);
+        pages.request(&shared, 2 << 20);
         let late = Instant::now() + Duration::from_secs(10);
-        // The waiter lets go of the memory when it has made its request.
+        std::thread::sleep(2 * PATIENCE);
+        drop(pages);
+        // The waiter lets go of the memory when it has ended.
         while Arc::strong_count(&shared) > 1 && Instant::now() < late {
             std::thread::yield_now();
         }
         assert_eq!(Arc::strong_count(&shared), 1, "the waiter has ended");
-        early.request(&shared, 2 << 20);
         assert_eq!(shared.read(0, 4 << 20), bytes);
     }
 }

@@ -31,6 +31,7 @@ use crate::code::counter::count;
 use crate::code::fragment::{near, CodeExit, Incoming};
 use crate::code::lookup;
 use crate::code::state_map::restore_registers;
+use crate::room::make_room;
 
 /// How a stub jumps to its fragment, with the position in the stub of the field that holds the
 /// destination.
@@ -94,6 +95,7 @@ impl CodeCache {
     pub(super) fn arrives(&mut self, fragment_index: usize, offset: usize, from: u64) {
         let next =
             std::mem::replace(&mut self.fragments[fragment_index].incoming, self.incoming.len() as u32);
+        make_room(&mut self.incoming, 1);
         self.incoming.push(Incoming { offset, from, next });
     }
 

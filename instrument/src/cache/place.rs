@@ -24,6 +24,7 @@ use crate::code::buffer::{CodeBuffer, ExitForm, Label, Routine, Section, WantedE
 use crate::code::counter::count;
 use crate::code::fragment::{near, CodeExit, Fragment};
 use crate::code::state_map::{restore_registers, StateMapEntry};
+use crate::room::make_room;
 use crate::target::layout::context;
 
 impl CodeCache {
@@ -61,6 +62,7 @@ impl CodeCache {
         let entries = buffer.state_map.iter().map(|entry| StateMapEntry { at: entry.at + at, ..*entry });
         zone.state_map.extend(entries);
         self.copy_in(zone_index, buffer.hot.bytes(), buffer.cold.bytes());
+        make_room(&mut self.fragments, 1);
         self.fragments.push(fragment);
         self.fragments.len() - 1
     }
@@ -82,6 +84,7 @@ impl CodeCache {
     /// Gives numbers to waiting exits, and links the others: straight, or by a stub behind the
     /// fragment if there is something to restore or count.
     fn close_exits(&mut self, zone_index: usize, buffer: &mut CodeBuffer) {
+        make_room(&mut self.exits, buffer.exits.len());
         for index in 0..buffer.exits.len() {
             let wanted = buffer.exits[index];
             let number = self.exits.len() as u32;

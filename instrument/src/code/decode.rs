@@ -4,12 +4,14 @@
 //! does not change, and pages of code that may change (generated code) are dropped before each
 //! reading. A block ends as crate `event` defines. **Leaves out** the meaning of instructions.
 
+use crate::address_map::AddressMap;
 use crate::target::memory;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 const PAGE: u64 = 4096;
-const READ_AHEAD_PAGES: u64 = 16;
+/// Pages that are read together. Compilers jump far: of sixteen pages, half were read in vain.
+const READ_AHEAD_PAGES: usize = 4;
 
 /// Hardware number of a general register of any width.
 pub(crate) fn number(register: Register) -> Option<u8> {
@@ -63,11 +65,13 @@ pub(crate) enum End {
 #[derive(Default)]
 pub(crate) struct CodeReader {
     pub(crate) pid: i32,
-    /// For the address of each cached page, the index of its bytes in `pages`.
-    numbers: HashMap<u64, u32>,
-    pages: Vec<Box<[u8; PAGE as usize]>>,
+    /// For the address of each cached page, its index among all pages of `parts`.
+    numbers: AddressMap<u32>,
+    /// The bytes that were read together, [`READ_AHEAD_PAGES`] each. They stay where they were
+    /// read; not all of their pages have a number.
+    parts: Vec<Vec<u8>>,
     /// For the address of each forgotten page, the index of the bytes that were read last.
-    former: HashMap<u64, u32>,
+    former: AddressMap<u32>,
     /// Addresses of pages that held different bytes at different readings.
     changed: HashSet<u64>,
     /// Address and index of the page that was used last, which is nearly always the next one too.
@@ -86,7 +90,13 @@ impl CodeReader {
             return None;
         }
         let number = *self.numbers.get(&page)?;
-        Some(&*self.pages[number as usize])
+        Some(self.bytes(number))
+    }
+
+    /// The bytes of the page with this index.
+    fn bytes(&self, number: u32) -> &[u8; PAGE as usize] {
+        let (part, page) = (number as usize / READ_AHEAD_PAGES, number as usize % READ_AHEAD_PAGES);
+        self.parts[part].as_chunks().0.get(page).expect("a page that was read")
     }
 
     /// Forgets the pages of `[start, end)`, so that they are read again.
@@ -116,7 +126,8 @@ impl CodeReader {
     /// Replaces the byte at `address` in the cache; returns whether its page was cached.
     pub(crate) fn mend(&mut self, address: u64, byte: u8) -> bool {
         let Some(&number) = self.numbers.get(&(address & !(PAGE - 1))) else { return false };
-        self.pages[number as usize][(address % PAGE) as usize] = byte;
+        let (part, page) = (number as usize / READ_AHEAD_PAGES, number as usize % READ_AHEAD_PAGES);
+        self.parts[part][page * PAGE as usize + (address % PAGE) as usize] = byte;
         true
     }
 
@@ -129,28 +140,29 @@ impl CodeReader {
             // A failure is not cached, because the page may be mapped later.
             self.last = (page, Some(*self.numbers.get(&page)?));
         }
-        self.last.1.map(|number| &*self.pages[number as usize])
+        self.last.1.map(|number| self.bytes(number))
     }
 
-    /// Reads up to 16 pages from `page` on into the cache, or that page alone if others fail.
+    /// Reads `page` and the pages behind it into the cache: up to [`READ_AHEAD_PAGES`] before the
+    /// next one that is known, or that page alone if others fail.
     fn read_ahead(&mut self, page: u64) {
-        let mut buffer = vec![0u8; (READ_AHEAD_PAGES * PAGE) as usize];
-        let mut got = memory::read_target(self.pid, page, &mut buffer);
+        let is_new = |at: &u64| !self.numbers.contains_key(at);
+        let pages = (page..).step_by(PAGE as usize).take(READ_AHEAD_PAGES).take_while(is_new).count();
+        let mut read = vec![0u8; pages * PAGE as usize];
+        let mut got = memory::read_target(self.pid, page, &mut read);
         if got == 0 {
-            got = memory::read_target(self.pid, page, &mut buffer[..PAGE as usize]);
+            got = memory::read_target(self.pid, page, &mut read[..PAGE as usize]);
         }
-        for (nth, bytes) in buffer[..got].chunks_exact(PAGE as usize).enumerate() {
-            let at = page + nth as u64 * PAGE;
-            if self.numbers.contains_key(&at) {
-                continue;
-            }
-            let mut copy = Box::new([0u8; PAGE as usize]);
-            copy.copy_from_slice(bytes);
-            if self.former.remove(&at).is_some_and(|former| self.pages[former as usize] != copy) {
+        if got < PAGE as usize {
+            return;
+        }
+        let first = (self.parts.len() * READ_AHEAD_PAGES) as u32;
+        self.parts.push(read);
+        for (number, at) in (first..).zip((page..).step_by(PAGE as usize)).take(got / PAGE as usize) {
+            if self.former.remove(&at).is_some_and(|former| self.bytes(former) != self.bytes(number)) {
                 self.changed.insert(at);
             }
-            self.pages.push(copy);
-            self.numbers.insert(at, self.pages.len() as u32 - 1);
+            self.numbers.insert(at, number);
         }
     }
 

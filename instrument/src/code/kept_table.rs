@@ -7,6 +7,7 @@
 //! are read; rows of this run follow in memory. **Leaves out** what is in the rows (`state_map`,
 //! `profile`) and checks of them (`store::snapshot`).
 
+use crate::room::make_room;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::rc::Rc;
@@ -91,7 +92,13 @@ impl<T: KeptRow> KeptTable<T> {
         self.own.push(row);
     }
 
-    pub(crate) fn extend(&mut self, rows: impl Iterator<Item = T>) {
+    /// Makes room for `more` rows.
+    pub(crate) fn make_room(&mut self, more: usize) {
+        make_room(&mut self.own, more);
+    }
+
+    pub(crate) fn extend(&mut self, rows: impl ExactSizeIterator<Item = T>) {
+        self.make_room(rows.len());
         self.own.extend(rows);
     }
 

@@ -10,7 +10,7 @@
 //! **Leaves out** counts by image. Observers see the profile of each image before it is added, with
 //! its [`Numbering`].
 
-use super::known_blocks::{views_from, BlockView, KnownBlocks};
+use super::known_blocks::{views_from, BlockView, KnownBlocks, BEFORE};
 use super::{Listed, Numbering, Numbers, Profile};
 use std::collections::{BTreeMap, HashMap};
 
@@ -104,15 +104,15 @@ impl JoinedProfile {
             Lineage::None => Listed::default(),
         };
         match descent.blocks.is_empty() {
-            true => Numbering(Numbers::Listed(self.number_all(image, former))),
+            true => Numbering(Numbers::Listed(self.number_all(image, descent.lineage, former))),
             false => self.number_some(image, descent, former),
         }
     }
 
     /// Gives numbers to the blocks and sites of an image that begins with the `former` ones.
-    fn number_all(&mut self, image: &Profile, former: Listed) -> Listed {
+    fn number_all(&mut self, image: &Profile, lineage: Lineage, former: Listed) -> Listed {
         let Listed { mut blocks, mut sites } = former;
-        let mut finder = self.finder(image);
+        let mut finder = self.finder(image, lineage);
         for view in views_from(image, blocks.len(), sites.len()) {
             let number = finder.find(&view);
             let first = finder.known.first_site(number);
@@ -129,7 +129,7 @@ impl JoinedProfile {
         let len = descent.blocks.last().map_or(0, |last| *last as usize + 1);
         of_lineage.resize(len.max(of_lineage.len()), NOT_FOUND);
         let mut listed = Listed::default();
-        let mut finder = self.finder(image);
+        let mut finder = self.finder(image, descent.lineage);
         for (view, own) in views_from(image, 0, 0).zip(&descent.blocks) {
             let number = &mut of_lineage[*own as usize];
             if *number == NOT_FOUND {
@@ -144,10 +144,15 @@ impl JoinedProfile {
     }
 
     /// What finds the blocks of an image.
-    fn finder<'a>(&'a mut self, image: &'a Profile) -> Finder<'a> {
+    fn finder<'a>(&'a mut self, image: &'a Profile, lineage: Lineage) -> Finder<'a> {
         let all = &mut self.all;
         let known = self.known.get_or_insert_with(|| KnownBlocks::of(all));
-        let modules = image.modules.iter().map(|module| known.module(all, module)).collect();
+        // The numbers of an image without a lineage are not remembered.
+        let source = match lineage {
+            Lineage::Image(first) => first,
+            Lineage::None => BEFORE - self.images as u32,
+        };
+        let modules = image.modules.iter().map(|module| known.module(all, module, source)).collect();
         Finder { image, modules, all, known }
     }
 
@@ -186,6 +191,7 @@ impl JoinedProfile {
         let Lineage::Image(first) = lineage else { return };
         if self.lineages.len() >= LINEAGES_MAX {
             self.lineages.clear();
+            self.known.iter_mut().for_each(|known| known.forget_sources(&self.all));
         }
         self.lineages.insert(first, listed);
     }

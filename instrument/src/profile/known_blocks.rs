@@ -4,10 +4,16 @@
 //! and the same sites. A file that was replaced while the run lasted has other instructions, so its
 //! blocks are told apart although the path is the same. Addresses do not matter where there is a
 //! file: the same library lies elsewhere in another program.
+//!
+//! Most of a build's code is of modules that one program executes, and images of one lineage bring
+//! the numbers of their blocks. So a module's blocks enter the index when a second source has code
+//! in it. Until then each block that its only source brings is a new one.
 
 use super::{Block, Instruction, Module, Profile, Site};
 use crate::address_map::PlaceMap;
+use crate::room::make_room;
 use std::collections::HashMap;
+use std::mem::replace;
 use std::path::PathBuf;
 
 /// A block with what belongs to it.
@@ -76,9 +82,26 @@ impl ModuleKey {
 /// The end of a chain of blocks.
 const NONE: u32 = u32::MAX;
 
+/// Where blocks come from: an image, or a lineage of images whose numbers are remembered.
+pub(super) type Source = u32;
+
+/// The source of the profile that was there before the index was, of which no numbers are
+/// remembered. Images without a lineage have the numbers below it.
+pub(super) const BEFORE: Source = u32::MAX;
+
+/// What is known of a module of the profile.
+enum Indexed {
+    /// One source has all of its blocks, which are these and not in the index.
+    Waits(Source, Vec<u32>),
+    /// Its blocks are in the index.
+    Yes,
+}
+
 /// An index of a profile's modules and blocks.
 pub(super) struct KnownBlocks {
     modules: HashMap<ModuleKey, u32>,
+    /// By module.
+    indexed: Vec<Indexed>,
     /// By module and offset in it, the last block that begins there.
     last: PlaceMap<u32>,
     /// By block, the block before it that begins at the same place, or [`NONE`].
@@ -95,7 +118,8 @@ impl KnownBlocks {
     pub(super) fn of(profile: &Profile) -> KnownBlocks {
         let mut known = KnownBlocks {
             modules: HashMap::new(),
-            last: PlaceMap::with_capacity_and_hasher(profile.blocks.len(), Default::default()),
+            indexed: profile.modules.iter().map(|_| Indexed::Waits(BEFORE, Vec::new())).collect(),
+            last: PlaceMap::default(),
             before: Vec::with_capacity(profile.blocks.len()),
             sites: Vec::with_capacity(profile.blocks.len()),
             expected: 0,
@@ -109,9 +133,7 @@ impl KnownBlocks {
             .collect();
         let mut sites = 0;
         for view in views(profile) {
-            let module = view.block.module as usize;
-            let offset = view.block.ip.wrapping_sub(profile.modules[module].start);
-            known.append(modules[module], offset, sites);
+            known.append(modules[view.block.module as usize], sites);
             sites += view.sites.len() as u32;
         }
         known
@@ -123,11 +145,34 @@ impl KnownBlocks {
     }
 
     /// The number in `profile` of a module of another image, which is added if it is new.
-    pub(super) fn module(&mut self, profile: &mut Profile, module: &Module) -> u32 {
-        *self.modules.entry(ModuleKey::of(module)).or_insert_with(|| {
+    pub(super) fn module(&mut self, profile: &mut Profile, module: &Module, source: Source) -> u32 {
+        let number = *self.modules.entry(ModuleKey::of(module)).or_insert_with(|| {
             profile.modules.push(module.clone());
+            self.indexed.push(Indexed::Waits(source, Vec::new()));
             profile.modules.len() as u32 - 1
-        })
+        });
+        if !matches!(self.indexed[number as usize], Indexed::Waits(only, _) if only == source) {
+            self.index(profile, number);
+        }
+        number
+    }
+
+    /// Enters the blocks of a module into the index, if they are not there.
+    fn index(&mut self, profile: &Profile, module: u32) {
+        let Indexed::Waits(_, blocks) = replace(&mut self.indexed[module as usize], Indexed::Yes) else {
+            return;
+        };
+        self.last.reserve(blocks.len());
+        for number in blocks {
+            let Block { ip, module: own, .. } = profile.blocks[number as usize];
+            let offset = ip.wrapping_sub(profile.modules[own as usize].start);
+            self.enter(module, offset, number);
+        }
+    }
+
+    /// Enters all blocks into the index: the numbers of no source are remembered any more.
+    pub(super) fn forget_sources(&mut self, profile: &Profile) {
+        (0..self.indexed.len() as u32).for_each(|module| self.index(profile, module));
     }
 
     /// The number in `profile` of the block that equals `other`, which lies at `offset` in module
@@ -139,6 +184,9 @@ impl KnownBlocks {
         offset: u64,
         other: &BlockView<'_>,
     ) -> u32 {
+        if let Indexed::Waits(..) = self.indexed[module as usize] {
+            return self.add(profile, (module, offset), other);
+        }
         let ip = profile.modules[module as usize].start.wrapping_add(offset);
         let is_expected = profile.blocks.get(self.expected as usize).is_some_and(|expected| {
             (expected.module, expected.ip) == (module, ip) && self.view(profile, self.expected).equals(other)
@@ -164,9 +212,14 @@ impl KnownBlocks {
     /// Adds a block without counts; returns its number.
     fn add(&mut self, profile: &mut Profile, (module, offset): (u32, u64), other: &BlockView<'_>) -> u32 {
         let number = profile.blocks.len() as u32;
-        self.append(module, offset, profile.sites.len() as u32);
+        self.append(module, profile.sites.len() as u32);
+        if let Indexed::Yes = self.indexed[module as usize] {
+            self.enter(module, offset, number);
+        }
         let ip = profile.modules[module as usize].start.wrapping_add(offset);
         let first = profile.instructions.len() as u32;
+        make_room(&mut profile.blocks, 1);
+        make_room(&mut profile.instructions, other.instructions.len());
         profile.blocks.push(Block { ip, module, first, executions: 0, taken: 0, ..other.block.clone() });
         profile.instructions.extend_from_slice(other.instructions);
         let bias = ip.wrapping_sub(other.block.ip);
@@ -183,10 +236,19 @@ impl KnownBlocks {
         BlockView { block, instructions: instructions_of(profile, block), sites: &sites[..own] }
     }
 
-    /// Notes the next block, and that its sites begin at `site`.
-    fn append(&mut self, module: u32, offset: u64, site: u32) {
+    /// Notes the next block of the profile, which lies in `module`, and that its sites begin at
+    /// `site`.
+    fn append(&mut self, module: u32, site: u32) {
         let number = self.before.len() as u32;
-        self.before.push(self.last.insert((module, offset), number).unwrap_or(NONE));
+        self.before.push(NONE);
         self.sites.push(site);
+        if let Indexed::Waits(_, blocks) = &mut self.indexed[module as usize] {
+            blocks.push(number);
+        }
+    }
+
+    /// Enters a block into the index.
+    fn enter(&mut self, module: u32, offset: u64, number: u32) {
+        self.before[number as usize] = self.last.insert((module, offset), number).unwrap_or(NONE);
     }
 }

@@ -23,6 +23,7 @@
 //! **Leaves out** comparing the content of pages, which decides whether a group is verified
 //! (`translate::unverified`).
 
+use crate::address_map::AddressMap;
 use crate::code::hash::hash;
 use crate::profile::{Block, Module};
 use crate::target::modules::Maps;
@@ -184,7 +185,9 @@ struct Choice<'i> {
     /// For each module, the pages that were translated and the hashes of their bytes.
     pages: Vec<BTreeMap<u64, u64>>,
     /// Hashes of pages as this run has read them; `None` for a page whose bytes have changed.
-    read: HashMap<u64, Option<u64>>,
+    read: AddressMap<Option<u64>>,
+    /// The module and the page that were entered last.
+    entered: Option<(usize, u64)>,
 }
 
 impl<'i> Choice<'i> {
@@ -200,7 +203,8 @@ impl<'i> Choice<'i> {
             verified: vec![Vec::new(); modules],
             unverified: vec![Vec::new(); modules],
             pages: vec![BTreeMap::new(); modules],
-            read: HashMap::new(),
+            read: AddressMap::default(),
+            entered: None,
         }
     }
 
@@ -270,14 +274,19 @@ impl<'i> Choice<'i> {
             return self.drop_group(module);
         }
         self.verified[module].push(fragment_index);
-        // A page needs one known content, with which a later run compares it.
+        // A page needs one known content, with which a later run compares it. Code that was
+        // translated together mostly lies in the page that was entered last.
         for page in blocks.iter().flat_map(pages_of) {
+            if self.entered == Some((module, page)) {
+                continue;
+            }
             let Some(hash) = self.page_hash(page) else {
                 return self.drop_group(module);
             };
             if *self.pages[module].entry(page).or_insert(hash) != hash {
                 return self.drop_group(module);
             }
+            self.entered = Some((module, page));
         }
     }
 

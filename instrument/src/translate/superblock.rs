@@ -8,6 +8,7 @@ use crate::code::event_request::EventRequests;
 use crate::code::fragment::near;
 use crate::code::superblock::BasicBlock;
 use crate::profile::{Block, Instruction};
+use crate::room::make_room;
 use crate::target::trust::{Modules, Trust};
 use iced_x86::FlowControl;
 use std::ops::Range;
@@ -21,7 +22,7 @@ impl Translator {
         extent: Extent,
         modules: &mut impl Modules,
     ) -> Option<Vec<BasicBlock>> {
-        let mut blocks: Vec<BasicBlock> = Vec::new();
+        let mut blocks: Vec<BasicBlock> = Vec::with_capacity(self.translate_ahead().blocks);
         let mut ip = pc;
         self.watch.meets((trust, module), modules);
         loop {
@@ -130,6 +131,7 @@ impl Translator {
     /// Enters a block and its instructions into the profile; returns the block's number.
     fn enter_block(&mut self, ip: u64, module: u32, instructions: &mut [Decoded]) -> u32 {
         let first = self.instructions.len() as u32;
+        self.instructions.make_room(instructions.len());
         // The profile needs the loads and stores of each instruction.
         for decoded in instructions.iter_mut() {
             decoded.shape = self.shapes.of(&decoded.instruction);
@@ -143,6 +145,7 @@ impl Translator {
             });
         }
         let len = instructions.last().map_or(0, |decoded| decoded.instruction.next_ip() - ip) as u32;
+        make_room(&mut self.blocks, 1);
         self.blocks.push(Block {
             ip,
             len,

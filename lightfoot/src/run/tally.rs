@@ -27,6 +27,7 @@ use cycles::{Estimated, Parts};
 use iced_x86::{Code, Mnemonic};
 use instrument::{Block, Instruction, Profile};
 use std::collections::HashMap;
+use std::mem::take;
 use symbol::{FunctionRange, Symbolizer};
 
 /// Misses as the simulator attributes them: those of data by site, those of instructions by block.
@@ -159,6 +160,9 @@ struct Rows {
     owners: Vec<Owner>,
     functions: Vec<Option<Counts>>,
     opcodes: Vec<Option<Counts>>,
+    /// By mnemonic, instructions, loads and stores of blocks that were counted as a whole. They are
+    /// not in `opcodes` yet: its rows are long, and there are millions of instructions.
+    whole: Vec<[u64; 3]>,
 }
 
 struct Tallying<'a> {
@@ -179,6 +183,9 @@ impl Tallying<'_> {
         if block.executions == 0 {
             return;
         }
+        if let (Owner::One(function), [], Grain::None) = (owner, cuts, self.cells.grain) {
+            return self.whole(block, function);
+        }
         let first = block.first as usize;
         let mut whole = Counts { blocks: block.executions, ..Counts::default() };
         for (offset, instruction) in
@@ -197,6 +204,35 @@ impl Tallying<'_> {
         match owner {
             Owner::One(function) => self.function(function).add(&whole),
             Owner::Each => self.function_of(index, 0).add(&whole),
+        }
+    }
+
+    /// Counts a block that always ran to its end, in one function, where no cells are kept.
+    fn whole(&mut self, block: &Block, function: usize) {
+        let (instructions, times) = (&self.profile.instructions, block.executions);
+        let [mut loads, mut stores] = [0, 0];
+        for instruction in &instructions[block.first as usize..][..block.count as usize] {
+            let opcode = mnemonic_of(instruction.code) as usize;
+            if self.rows.whole.len() <= opcode {
+                self.rows.whole.resize(opcode + 1, [0; 3]);
+            }
+            let own = [instruction.loads, instruction.stores].map(|count| times * u64::from(count));
+            let row = &mut self.rows.whole[opcode];
+            *row = [row[0] + times, row[1] + own[0], row[2] + own[1]];
+            (loads, stores) = (loads + own[0], stores + own[1]);
+        }
+        let instructions = times * u64::from(block.count);
+        let counts = Counts { instructions, blocks: times, loads, stores, ..Counts::default() };
+        self.function(function).add(&counts);
+    }
+
+    /// Adds blocks that were counted as a whole to the rows of their opcodes.
+    fn add_whole(&mut self) {
+        for (opcode, [instructions, loads, stores]) in take(&mut self.rows.whole).into_iter().enumerate() {
+            if instructions > 0 {
+                let counts = Counts { instructions, loads, stores, ..Counts::default() };
+                slot(&mut self.rows.opcodes, opcode, &self.empty).add(&counts);
+            }
         }
     }
 
@@ -348,7 +384,8 @@ impl Tallying<'_> {
         }
     }
 
-    fn finish(self) -> Tally {
+    fn finish(mut self) -> Tally {
+        self.add_whole();
         let (none, Cells { all: cells, of_instruction, .. }) = (self.empty, self.cells);
         let mut tally = Tally { none, totals: none, cells, of_instruction, ..Tally::default() };
         let mut libraries: Vec<Option<Counts>> = Vec::new();

@@ -101,7 +101,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "mark",
             "profile",
             "evidence virtual_machine",
-            "address_map call error lib",
+            "address_map call error lib room",
         ],
     ),
     (

@@ -14,7 +14,7 @@ use instrument::mark::PartCounts;
 use instrument::{Numbering, Profile};
 use present::order::SortRows;
 use simulate::{BlockMisses, SiteMisses};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// The counts of one image. Blocks and sites are indices into the tables of a profile.
 #[derive(Clone, Debug, Default)]
@@ -54,8 +54,11 @@ impl Part {
     pub fn of(profile: &Profile, simulated: Option<&simulate::Counts>) -> Part {
         let blocks = profile.blocks.iter().zip(0..).filter(|(block, _)| block.executions > 0);
         let taken = profile.blocks.iter().zip(0..).filter(|(block, _)| block.taken > 0);
+        // Most blocks of an image's profile ran.
+        let mut executions = Vec::with_capacity(profile.blocks.len());
+        executions.extend(blocks.map(|(block, number)| (number, block.executions)));
         let mut part = Part {
-            executions: blocks.map(|(block, number)| (number, block.executions)).collect(),
+            executions,
             taken: taken.map(|(block, number)| (number, block.taken)).collect(),
             cut: profile.cut.clone(),
             repeats: profile.repeats.clone(),
@@ -220,10 +223,14 @@ impl Part {
     pub fn total(&self, profile: &Profile, misses: Option<&Attribution>, rep: Rep, none: Counts) -> Counts {
         let mut total = none;
         // Most blocks ran to their ends, and a sum needs none of their instructions.
-        let cut: HashSet<u32> = self.cut.iter().map(|&(block, _, _)| block).collect();
-        let (left, whole): (Vec<_>, Vec<_>) =
-            self.executions.iter().partition(|(number, _)| cut.contains(number));
-        for (number, executions) in whole {
+        let mut cut: Vec<u32> = self.cut.iter().map(|&(block, _, _)| block).collect();
+        cut.sort_unstable();
+        let mut left = Vec::new();
+        for &(number, executions) in &self.executions {
+            if cut.binary_search(&number).is_ok() {
+                left.push((number, executions));
+                continue;
+            }
             let block = &profile.blocks[number as usize];
             let instructions = &profile.instructions[block.first as usize..][..block.count as usize];
             let (mut loads, mut stores) = (0, 0);
