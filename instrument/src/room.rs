@@ -12,19 +12,9 @@ const LONG: usize = 1 << 20;
 const ROOM: usize = 40 << 20;
 
 /// Makes room for `more` items behind those of a table.
-#[inline]
 pub(crate) fn make_room<T>(table: &mut Vec<T>, more: usize) {
-    if table.capacity() - table.len() < more {
-        grow(table, more);
-    }
-}
-
-/// Gives a table more room, if it is long; a short one grows when it must.
-#[cold]
-#[inline(never)]
-fn grow<T>(table: &mut Vec<T>, more: usize) {
     let bytes = size_of::<T>().max(1);
-    if (table.len() + more) * bytes > LONG {
+    if table.capacity() - table.len() < more && (table.len() + more) * bytes > LONG {
         table.reserve_exact(more.max(table.len()).max(ROOM / bytes));
     }
 }

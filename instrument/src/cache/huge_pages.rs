@@ -3,9 +3,9 @@
 //! **Problem.** Huge pages save misses of the instruction TLB in long runs. But the kernel clears
 //! or copies 2 MB for each of them, and a benchmark or a small program with kept translations takes
 //! hardly longer than that altogether. Nobody knows how long a program will run, nor what a huge
-//! page costs: a fifth of a millisecond, or four where a virtual machine gives unused memory back
-//! to its host. **Idea.** A thread makes the requests, as long as they have taken a small share of
-//! the run's time. A program that ends before never pays for one.
+//! page costs: tenths of a millisecond, or several milliseconds where a virtual machine gives
+//! unused memory back to its host. **Idea.** A thread makes the requests, as long as they have
+//! taken a small share of the run's time. A program that ends before never pays for one.
 
 use crate::target::memory::Shared;
 use std::collections::VecDeque;

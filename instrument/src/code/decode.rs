@@ -10,7 +10,7 @@ use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Register
 use std::collections::HashSet;
 
 const PAGE: u64 = 4096;
-/// Pages that are read together. Compilers jump far: of sixteen pages, half were read in vain.
+/// Pages that are read together. Compilers jump far, and more at a time took no less time.
 const READ_AHEAD_PAGES: usize = 4;
 
 /// Hardware number of a general register of any width.
