@@ -1,11 +1,11 @@
 //! Counters of a process that runs already: a [`Group`] for each of its threads.
 //!
 //! The kernel opens counters for a thread, and a thread that is started inherits its maker's. So
-//! the threads that a process has at the beginning get a group each, which counts at once, and later
-//! ones and children belong to the group of the thread that they come from. A thread that ends
-//! leaves its counts in its group. One `read` for each of those threads makes a sum. **Leaves out**
-//! threads that a thread starts in the microseconds between the listing and the opening of its own
-//! counters: to stop the process for that moment would end its waits early.
+//! the threads that a process has at the beginning get a group each, which counts at once, and
+//! later ones and children belong to the group of the thread that they come from. A thread that
+//! ends leaves its counts in its group. One `read` for each of those threads makes a sum. **Leaves
+//! out** threads that a thread starts in the microseconds between the listing and the opening of
+//! its own counters: to stop the process for that moment would end its waits early.
 
 use super::counters::{Counters, Times};
 use super::event::Event;
