@@ -14,6 +14,7 @@ use measure::collector::{Collector as HostCollector, Ended, Pace};
 use measure::counter::{Event, RunningProcess};
 use measure::trace::{Header, Metric, Trace, Unit};
 use present::number::seconds;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 /// Refuses what cannot be counted in a process that runs already.
@@ -42,7 +43,12 @@ pub(super) fn run(
 ) -> Result<Trace> {
     let pid = u32::try_from(running.pid).ok().filter(|&pid| pid > 0);
     let pid = pid.ok_or_else(|| anyhow!("there is no process {}: list them with ps -e", running.pid))?;
-    let explained = |error: measure::Error| anyhow!("process {pid}: {error}");
+    let explained = |error: measure::Error| match error {
+        measure::Error::NotAllowed { .. } if is_of_another(pid) => {
+            anyhow!("process {pid} belongs to another user: trace it as that user, or as root")
+        }
+        error => anyhow!("process {pid}: {error}"),
+    };
     let ends = EndRequests::noted();
     let open = |events: &[&'static Event]| RunningProcess::open(events, pid).map_err(explained);
     let (mut counters, notes) = chosen(&request.hardware, open)?;
@@ -66,6 +72,12 @@ pub(super) fn run(
         header.notes.push(format!("process {pid} has ended"));
     }
     Ok(Trace { records, end: Some(end), ..Trace::new(header) })
+}
+
+/// Whether a process belongs to another user than this one.
+fn is_of_another(pid: u32) -> bool {
+    let owner = std::fs::metadata(format!("/proc/{pid}")).map(|about| about.uid());
+    owner.is_ok_and(|owner| owner != rustix::process::geteuid().as_raw())
 }
 
 /// What a trace says about a process that stood still while it was entered and left.
