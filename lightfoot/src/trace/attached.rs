@@ -17,6 +17,9 @@ use present::number::seconds;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
+/// The system's number for more descriptors than are allowed.
+const TOO_MANY_FILES: i32 = rustix::io::Errno::MFILE.raw_os_error();
+
 /// Refuses what cannot be counted in a process that runs already.
 pub(super) fn check(request: &Request) -> Result<()> {
     let under_engine = matches!(request.engine, Engine::Simulated | Engine::Jit);
@@ -43,11 +46,16 @@ pub(super) fn run(
 ) -> Result<Trace> {
     let pid = u32::try_from(running.pid).ok().filter(|&pid| pid > 0);
     let pid = pid.ok_or_else(|| anyhow!("there is no process {}: list them with ps -e", running.pid))?;
-    let explained = |error: measure::Error| match error {
+    let explained = |error: measure::Error| {
+        match error {
         measure::Error::NotAllowed { .. } if is_of_another(pid) => {
             anyhow!("process {pid} belongs to another user: trace it as that user, or as root")
         }
+        measure::Error::Io { error, .. } if error.raw_os_error() == Some(TOO_MANY_FILES) => anyhow!(
+            "process {pid} has too many threads, each of which takes a descriptor for each event: raise 'ulimit -n', or name fewer events with --hardware"
+        ),
         error => anyhow!("process {pid}: {error}"),
+    }
     };
     let ends = EndRequests::noted();
     let open = |events: &[&'static Event]| RunningProcess::open(events, pid).map_err(explained);

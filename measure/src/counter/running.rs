@@ -13,6 +13,7 @@ use super::perf::{Group, Whose};
 use crate::trace::Metric;
 use crate::Error;
 use rustix::io::Errno;
+use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
 /// The counters of a process that ran already.
 #[derive(Debug)]
@@ -25,12 +26,15 @@ pub struct RunningProcess {
 
 impl RunningProcess {
     /// Opens counters for `events` in all threads of process `pid`; they count from now on. Cost:
-    /// some µs and a descriptor for each thread and event.
+    /// some µs and a descriptor for each thread and event. This process's limit of descriptors is
+    /// raised as far as it may.
     ///
     /// # Errors
     /// The first event that cannot be counted, and why, as [`Group::open`]; [`Error::Io`] if there
     /// is no such process, or if it may not be counted.
     pub fn open(events: &[&'static Event], pid: u32) -> Result<RunningProcess, Error> {
+        // A thread of a process takes a descriptor for each event.
+        allow_descriptors();
         let failed = |error: std::io::Error| Error::io("list the threads of the process", error);
         let mut groups = Vec::new();
         for thread in std::fs::read_dir(format!("/proc/{pid}/task")).map_err(failed)? {
@@ -48,6 +52,13 @@ impl RunningProcess {
         }
         Ok(RunningProcess { groups, totals: vec![0; events.len()] })
     }
+}
+
+/// Raises the limit of this process's descriptors as far as it may.
+fn allow_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    // If this fails, a process of many threads is refused with the system's reason.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 impl Counters for RunningProcess {

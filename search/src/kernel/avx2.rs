@@ -42,7 +42,7 @@ pub(crate) fn prefetch(lines: &[Line], index: usize) {
 
 /// Prefetches line `index` of `lines` into the second level of caches.
 #[inline(always)]
-pub(super) fn prefetch_nearer(lines: &[Line], index: usize) {
+pub(super) fn prefetch_to_second_level(lines: &[Line], index: usize) {
     let address = lines.as_ptr().cast::<i8>().wrapping_add(index.wrapping_mul(LINE_BYTES));
     // SAFETY: a prefetch of any address reads nothing that the program can see and never faults.
     unsafe { _mm_prefetch::<_MM_HINT_T1>(address) }

@@ -436,8 +436,8 @@ define_kernel!(Avx512, "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt", {
     }
 
     #[inline(always)]
-    fn prefetch_nearer(self, lines: &[Line], index: usize) {
-        super::avx2::prefetch_nearer(lines, index);
+    fn prefetch_to_second_level(self, lines: &[Line], index: usize) {
+        super::avx2::prefetch_to_second_level(lines, index);
     }
 });
 

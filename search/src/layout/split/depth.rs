@@ -18,7 +18,7 @@ use core::hint::select_unpredictable;
 
 use super::digit::{first_block, first_rank, head, Digit, DIRECTORY};
 use super::plan::Split;
-use super::query::{Locate, Located, FAR_LINES, GROUP};
+use super::query::{Locate, Located, PrefetchLevel, FAR_LINES, GROUP};
 use crate::lane::Lane;
 use crate::line::Line;
 use crate::simd::Simd;
@@ -106,7 +106,7 @@ impl<L: Lane> Split<L> {
         wanted: &[u32; GROUP],
         second: &mut Second<D>,
     ) {
-        let nearer = lines.len() > FAR_LINES && simd.is_third_level_far();
+        let level = PrefetchLevel::of(simd, lines, FAR_LINES);
         for (place, &ahead) in wanted.iter().enumerate() {
             simd.prefetch(lines, ahead as usize);
             let (bucket, digit) = (now.buckets[place], now.digits[place]);
@@ -119,10 +119,7 @@ impl<L: Lane> Split<L> {
             let in_blocks = first_block::<D>(line).wrapping_add(self.scale.buckets() + block);
             let at = select_unpredictable(is_directory, in_blocks as u32, bucket);
             let below = select_unpredictable(is_directory, block * D::PER_LINE, in_line);
-            match nearer {
-                true => simd.prefetch_nearer(lines, at as usize),
-                false => simd.prefetch(lines, at as usize),
-            }
+            level.prefetch(simd, lines, at as usize);
             second.lines[place] = at;
             second.ranks[place] = (first_rank(line) + below) as u32;
             second.digits[place] = select_unpredictable(is_directory, digit, D::ZERO);

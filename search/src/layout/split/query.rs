@@ -56,7 +56,35 @@ pub(super) const FAR_LINES: usize = (4 << 20) / LINE_BYTES;
 
 /// More lines are asked for into the second level where the third is far: fewer are mostly in the
 /// second level already.
-const NEARER_LINES: usize = (12 << 20) / LINE_BYTES;
+const SECOND_LEVEL_LINES: usize = (12 << 20) / LINE_BYTES;
+
+/// The level of caches into which lines are asked for.
+#[derive(Clone, Copy)]
+pub(super) enum PrefetchLevel {
+    First,
+    Second,
+}
+
+impl PrefetchLevel {
+    /// The second level for more than `most` lines where the third level is far, else the first.
+    #[inline(always)]
+    pub(super) fn of<S: Simd>(simd: S, lines: &[Line], most: usize) -> PrefetchLevel {
+        if lines.len() > most && simd.is_third_level_far() {
+            PrefetchLevel::Second
+        } else {
+            PrefetchLevel::First
+        }
+    }
+
+    /// Asks for line `index`.
+    #[inline(always)]
+    pub(super) fn prefetch<S: Simd>(self, simd: S, lines: &[Line], index: usize) {
+        match self {
+            PrefetchLevel::First => simd.prefetch(lines, index),
+            PrefetchLevel::Second => simd.prefetch_to_second_level(lines, index),
+        }
+    }
+}
 
 /// Lines read per turn of the inner loop.
 const UNROLLED: usize = 8;
@@ -249,7 +277,7 @@ impl<L: Lane> Split<L> {
             prepared = way.prepare(first);
         }
         let ahead = if lines.len() > FAR_LINES { AHEAD_FAR } else { AHEAD_NEAR };
-        let nearer = lines.len() > NEARER_LINES && simd.is_third_level_far();
+        let level = PrefetchLevel::of(simd, lines, SECOND_LEVEL_LINES);
         let near = way.is_quick() && lines.len() <= NEAR_LINES;
         if W::MAY_BE_DEEP && self.is_deep::<D>() {
             return self.ranks_in_depth(simd, lines, queries, out, way, ahead);
@@ -266,7 +294,7 @@ impl<L: Lane> Split<L> {
             let wanted = &located[turn % RING].buckets;
             match turn.checked_sub(ahead).and_then(|now| answers.get_mut(now).map(|out| (now, out))) {
                 Some((now, out)) if near => answer_near(simd, lines, &located[now % RING], out),
-                Some((now, out)) => self.answer(simd, lines, &located[now % RING], wanted, nearer, out),
+                Some((now, out)) => self.answer(simd, lines, &located[now % RING], wanted, level, out),
                 None if near => {}
                 None => wanted.iter().for_each(|&bucket| simd.prefetch(lines, bucket as usize)),
             }
@@ -291,15 +319,12 @@ impl<L: Lane> Split<L> {
         lines: &[Line],
         now: &Located<D>,
         ahead: &[u32; GROUP],
-        nearer: bool,
+        level: PrefetchLevel,
         out: &mut [usize; GROUP],
     ) {
         for first in (0..GROUP).step_by(UNROLLED) {
             for place in first..first + UNROLLED {
-                match nearer {
-                    true => simd.prefetch_nearer(lines, ahead[place] as usize),
-                    false => simd.prefetch(lines, ahead[place] as usize),
-                }
+                level.prefetch(simd, lines, ahead[place] as usize);
                 let line = &lines[now.buckets[place] as usize];
                 out[place] = head(line) as usize + D::less_in_line(simd, line, now.digits[place]);
             }
