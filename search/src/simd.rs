@@ -118,7 +118,8 @@ pub(crate) trait Simd: Copy {
     /// Prefetches line `index`. Any index is allowed: a prefetch never faults.
     fn prefetch(self, lines: &[Line], index: usize);
     /// Whether the third level of caches is so far that requests for lines in it should end in the
-    /// second ([`Simd::prefetch_to_second_level`]): those to the first level wait for one of few buffers.
+    /// second ([`Simd::prefetch_to_second_level`]): those to the first level wait for one of few
+    /// buffers.
     #[inline(always)]
     fn is_third_level_far(self) -> bool {
         false

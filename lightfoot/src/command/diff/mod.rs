@@ -86,10 +86,10 @@ impl Difference {
         }
         let sorted_by = sorted_by(&metrics, options, after);
         let change = |pair: &(u64, u64)| pair.0.abs_diff(pair.1);
-        let others = |row: &Changed| row.pairs.iter().map(change).collect::<Vec<u64>>();
         rows.sort_rows(|one, other| {
             let first = change(&other.pairs[sorted_by]).cmp(&change(&one.pairs[sorted_by]));
-            first.then_with(|| others(other).cmp(&others(one))).then_with(|| one.name.cmp(&other.name))
+            let others = || other.pairs.iter().map(change).cmp(one.pairs.iter().map(change));
+            first.then_with(others).then_with(|| one.name.cmp(&other.name))
         });
         let worse = worse(&metrics, &totals, options.fail_above);
         Ok(Difference { metrics, sorted_by, totals, rows, notes, worse })

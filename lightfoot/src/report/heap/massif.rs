@@ -45,7 +45,7 @@ impl HeapReport {
             }
             let entry = |&(site, bytes): &(u32, u64)| (self.callers(site as usize, shape), bytes);
             let mut entries: Vec<Entry<'_>> = sites.iter().map(entry).collect();
-            entries.sort_rows(|one, other| one.partial_cmp(other).unwrap_or(std::cmp::Ordering::Equal));
+            entries.sort_rows(Ord::cmp);
             let least = shape.threshold_percent / 100.0 * snapshot.total_bytes() as f64;
             let name = "(heap allocation functions) malloc/new/new[], --alloc-fns, etc.";
             let mut tree = Tree { report: self, threshold_percent: shape.threshold_percent, least, out };
