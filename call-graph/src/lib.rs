@@ -7,13 +7,15 @@
 //! records into edges.
 //!
 //! Functions are looked up once for each edge, while the program runs, because jumps within a
-//! function are no calls. **Leaves out** what signal handlers interrupt: their costs are also those
+//! function are no calls. Where they are asked for, those by a register or memory are counted by
+//! block and target ([`jumps`]). **Leaves out** what signal handlers interrupt: their costs are also those
 //! of the open calls.
 
 #![forbid(unsafe_code)]
 
 mod batch;
 mod events;
+mod jumps;
 mod keys;
 mod stack;
 #[cfg(test)]
@@ -21,6 +23,7 @@ mod tests;
 mod thread;
 
 pub use events::{Event, Events};
+pub use jumps::{Jump, JumpRecords};
 pub use keys::is_stub;
 pub use stack::Collects;
 pub use thread::MoreInstructions;
@@ -29,6 +32,7 @@ use batch::Batch;
 use event::{Record, StateLayout};
 use instrument::call::{DirectTarget, Ticks};
 use instrument::{Block, CallRecords, EndedImage, Module};
+use jumps::JumpCounts;
 use keys::{EdgeTable, Keys};
 use simulate::MissIntervals;
 use stack::Edge;
@@ -47,6 +51,15 @@ pub struct Calls {
     pub times: u64,
     /// What happened between them and their returns.
     pub costs: Events,
+}
+
+/// What a thread did between two cuts.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadPart {
+    /// Its calls.
+    pub calls: Vec<Calls>,
+    /// Its jumps by a register or memory that may stay within a function, if they are counted.
+    pub jumps: Vec<Jump>,
 }
 
 /// Simulates records and counts their misses by interval.
@@ -74,22 +87,27 @@ pub trait CallGraph {
     fn cut(&mut self, image: u32, thread: Option<u32>, cuts: u32);
     /// Forgets what a thread, or each thread, has counted.
     fn forget(&mut self, image: u32, thread: Option<u32>);
-    /// The calls of an image that has ended, by thread and number of cuts before; `cuts` is the
-    /// number of all its cuts.
-    fn ended(&mut self, image: &EndedImage<'_>, cuts: u32) -> HashMap<(u32, u32), Vec<Calls>>;
+    /// The calls and jumps of an image that has ended, by thread and number of cuts before; `cuts`
+    /// is the number of all its cuts.
+    fn ended(&mut self, image: &EndedImage<'_>, cuts: u32) -> HashMap<(u32, u32), ThreadPart>;
 }
 
 /// A graph of calls that are recorded in this way. `more` says how complex references count.
-pub fn of_records(records: CallRecords, more: MoreInstructions) -> Box<dyn CallGraph + Send> {
+pub fn of_records(
+    records: CallRecords,
+    jumps: JumpRecords,
+    more: MoreInstructions,
+) -> Box<dyn CallGraph + Send> {
     match records {
-        CallRecords::References => Box::new(Graph::<{ Events::COUNT }>::new(records, more)),
-        CallRecords::Instructions | CallRecords::None => Box::new(Graph::<1>::new(records, more)),
+        CallRecords::References => Box::new(Graph::<{ Events::COUNT }>::new(records, jumps, more)),
+        CallRecords::Instructions | CallRecords::None => Box::new(Graph::<1>::new(records, jumps, more)),
     }
 }
 
 /// A graph whose edges have the first `N` events.
 struct Graph<const N: usize> {
     records: CallRecords,
+    jumps: JumpRecords,
     counting: Counting,
     symbols: Symbolizer,
     images: HashMap<u32, ImageCalls<N>>,
@@ -101,8 +119,8 @@ struct ImageCalls<const N: usize> {
     modules: Vec<Module>,
     table: EdgeTable,
     threads: BTreeMap<u32, ThreadCalls<N>>,
-    /// Thread, number of cuts before, edges by number.
-    parts: Vec<(u32, u32, Vec<Edge<N>>)>,
+    /// Thread, number of cuts before, edges by number, jumps.
+    parts: Vec<(u32, u32, Vec<Edge<N>>, JumpCounts)>,
 }
 
 impl<const N: usize> Default for ImageCalls<N> {
@@ -113,9 +131,10 @@ impl<const N: usize> Default for ImageCalls<N> {
 }
 
 impl<const N: usize> Graph<N> {
-    fn new(records: CallRecords, more: MoreInstructions) -> Graph<N> {
+    fn new(records: CallRecords, jumps: JumpRecords, more: MoreInstructions) -> Graph<N> {
         Graph {
             records,
+            jumps,
             counting: Counting { more, layout: StateLayout::default() },
             symbols: Symbolizer::new(),
             images: HashMap::new(),
@@ -125,7 +144,9 @@ impl<const N: usize> Graph<N> {
 
     fn thread(&mut self, image: u32, thread: u32) -> &mut ThreadCalls<N> {
         let ImageCalls { table, threads, .. } = self.images.entry(image).or_default();
-        threads.entry(thread).or_insert_with(|| ThreadCalls::new(self.records, table.next_binding()))
+        threads
+            .entry(thread)
+            .or_insert_with(|| ThreadCalls::new((self.records, self.jumps), table.next_binding()))
     }
 }
 
@@ -141,7 +162,7 @@ impl<const N: usize> CallGraph for Graph<N> {
     fn records(&mut self, (image, thread): (u32, u32), records: &[Record], simulate: Simulate<'_>) {
         let Graph { counting, symbols, images, batch, .. } = self;
         let ImageCalls { modules, table, threads, .. } = images.entry(image).or_default();
-        let new = || ThreadCalls::new(self.records, table.next_binding());
+        let new = || ThreadCalls::new((self.records, self.jumps), table.next_binding());
         let thread = threads.entry(thread).or_insert_with(new);
         let mut keys = Keys { table, symbols, modules };
         if N == 1 {
@@ -187,7 +208,7 @@ impl<const N: usize> CallGraph for Graph<N> {
         let ImageCalls { threads, parts, .. } = self.images.entry(image).or_default();
         for (&number, calls) in threads.iter_mut().filter(|(&number, _)| is_meant(thread, number)) {
             let now = calls.now();
-            parts.push((number, cuts, calls.stack.take(&now)));
+            parts.push((number, cuts, calls.stack.take(&now), calls.jumps.take()));
         }
     }
 
@@ -196,27 +217,39 @@ impl<const N: usize> CallGraph for Graph<N> {
         for (_, calls) in threads.iter_mut().filter(|(&number, _)| is_meant(thread, number)) {
             let now = calls.now();
             calls.stack.take(&now);
+            calls.jumps.take();
         }
     }
 
-    fn ended(&mut self, image: &EndedImage<'_>, cuts: u32) -> HashMap<(u32, u32), Vec<Calls>> {
+    fn ended(&mut self, image: &EndedImage<'_>, cuts: u32) -> HashMap<(u32, u32), ThreadPart> {
         self.rest(image.number);
         self.cut(image.number, None, cuts);
         let Some(ImageCalls { table, parts, .. }) = self.images.remove(&image.number) else {
             return HashMap::new();
         };
-        let firsts = first_blocks(&image.profile.blocks, table.all.iter().map(|key| key.target));
+        let jumped = parts.iter().flat_map(|(_, _, _, jumps)| jumps.targets());
+        let called = table.all.iter().map(|key| key.target);
+        let firsts = first_blocks(&image.profile.blocks, called.chain(jumped));
+        let numbers = image.numbering;
         let calls_of = |edges: Vec<Edge<N>>| -> Vec<Calls> {
             let used = edges.into_iter().zip(&table.all).filter(|(edge, _)| !edge.is_empty());
             let calls = used.filter_map(|(edge, key)| {
-                let numbers = image.numbering;
                 let (block, callee) = (numbers.block(key.block), numbers.block(*firsts.get(&key.target)?));
                 Some(Calls { block, callee, times: edge.calls, costs: Events::of_first(&edge.costs) })
             });
             calls.collect()
         };
-        let parts = parts.into_iter().map(|(thread, cut, edges)| ((thread, cut), calls_of(edges)));
-        parts.collect()
+        let jumps_of = |jumps: JumpCounts| -> Vec<Jump> {
+            let all = jumps.all().filter_map(|((block, target), times)| {
+                let target = numbers.block(*firsts.get(&target)?);
+                Some(Jump { block: numbers.block(block), target, times })
+            });
+            all.collect()
+        };
+        let part = |(thread, cut, edges, jumps)| {
+            ((thread, cut), ThreadPart { calls: calls_of(edges), jumps: jumps_of(jumps) })
+        };
+        parts.into_iter().map(part).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::batch::Batch;
 use super::events::Event;
+use super::jumps::{JumpCounts, JumpRecords};
 use super::keys::{EdgeTable, Keys, ALWAYS};
 use super::stack::{CalleeKind, Collects, Costs, Known, ShadowStack, NO_STUB};
 use event::{Groups, Record, RecordKind, StateLayout};
@@ -54,6 +55,8 @@ pub(super) struct ThreadCalls<const N: usize> {
     /// Whether calls are not followed.
     pub(super) rests: bool,
     pub(super) stack: ShadowStack<N>,
+    /// Jumps that are no calls.
+    pub(super) jumps: JumpCounts,
     /// Where stubs jump whose jumps are not recorded.
     stubs: StubTargets,
     /// The number of the state of `stubs`, which no other state of any thread has.
@@ -62,7 +65,7 @@ pub(super) struct ThreadCalls<const N: usize> {
 
 impl<const N: usize> ThreadCalls<N> {
     /// A thread whose stubs have jumped nowhere. `bound` is the number of this state.
-    pub(super) fn new(records: CallRecords, bound: u64) -> ThreadCalls<N> {
+    pub(super) fn new((records, jumps): (CallRecords, JumpRecords), bound: u64) -> ThreadCalls<N> {
         ThreadCalls {
             reader: CallReader::new(records),
             groups: Groups::default(),
@@ -72,6 +75,7 @@ impl<const N: usize> ThreadCalls<N> {
             collects: Collects::No,
             rests: false,
             stack: ShadowStack::new(),
+            jumps: JumpCounts::new(jumps),
             stubs: StubTargets::default(),
             bound,
         }
@@ -453,8 +457,10 @@ impl<const N: usize> ThreadCalls<N> {
     fn jump_from(&mut self, from: Known, block: u32, target: u64, keys: &mut Keys<'_>) {
         // Most indirect jumps are those of a `switch`.
         if !keys.is_within(from.edge, target) {
-            self.leave(from, block, target, keys);
-        } else if from.is_stub() && keys.stub_of(from.edge) == stub_number(target) {
+            return self.leave(from, block, target, keys);
+        }
+        self.stays(block, target);
+        if from.is_stub() && keys.stub_of(from.edge) == stub_number(target) {
             // The second half of a stub may lead to its first.
             self.go_through(from.edge, keys);
         }
@@ -468,6 +474,16 @@ impl<const N: usize> ThreadCalls<N> {
         if keys.begins_function(known.edge) {
             // The slot is the one to which the stack pointer points.
             self.call(from.pointer.wrapping_add(8), known, target, keys);
+        } else {
+            self.stays(from.block, target);
+        }
+    }
+
+    /// Counts a jump that may stay within its function.
+    #[inline(always)]
+    fn stays(&mut self, block: u32, target: u64) {
+        if self.collects == Collects::Yes {
+            self.jumps.count(block, target);
         }
     }
 
@@ -488,7 +504,7 @@ impl<const N: usize> ThreadCalls<N> {
         }
         let known = keys.find(block, target);
         if known.function() == from.function() {
-            return;
+            return self.stays(block, target);
         }
         // The function behind a stub or the resolver is called where that was.
         let in_place = |keys: &mut Keys<'_>| -> Known { keys.find(keys.block_of(from.edge), target) };

@@ -25,6 +25,7 @@ mod timing;
 mod words;
 
 pub use parts::{Parts, PART_NAMES};
+pub use text::Text;
 
 use self::core::Core;
 use flow::{of_loop, of_sequence, throughput, Flow, Origin};

@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 const CHUNK_BYTES: u64 = 16 << 10;
 
 /// Reads the code of one profile.
-pub(crate) struct Text<'a> {
+pub struct Text<'a> {
     profile: &'a Profile,
     files: WordMap<u32, Option<File>>,
     /// Chunks of files by module and number; a file's last one is shorter.
@@ -22,12 +22,13 @@ pub(crate) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    pub(crate) fn new(profile: &'a Profile) -> Text<'a> {
+    /// Reads nothing yet.
+    pub fn new(profile: &'a Profile) -> Text<'a> {
         Text { profile, files: WordMap::default(), chunks: WordMap::default() }
     }
 
     /// The instructions of a block; `None` where they cannot be known.
-    pub(crate) fn instructions(&mut self, block: &Block) -> Option<Vec<Instruction>> {
+    pub fn instructions(&mut self, block: &Block) -> Option<Vec<Instruction>> {
         let module = self.profile.modules.get(block.module as usize)?;
         let open = || module.path.is_absolute().then(|| File::open(&module.path).ok()).flatten();
         let file = self.files.entry(block.module).or_insert_with(open).as_ref()?;

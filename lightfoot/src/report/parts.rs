@@ -47,6 +47,41 @@ pub type Costs = BTreeMap<Place, Events>;
 /// Calls with their inclusive costs, by the place of the call and that of the callee's beginning.
 pub type CallCosts = BTreeMap<(Place, Place), (u64, Events)>;
 
+/// The jumps between two places of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jumped {
+    /// The place of the jump.
+    pub from: Place,
+    /// That of its target.
+    pub to: Place,
+    /// Whether it jumps on a condition.
+    pub kind: JumpKind,
+    /// How often it was taken.
+    pub taken: u64,
+    /// How often its instruction ran.
+    pub executed: u64,
+}
+
+/// Whether an instruction always jumps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JumpKind {
+    /// It does.
+    Always,
+    /// It jumps on a condition.
+    Conditional,
+}
+
+/// Everything of a part that has a place.
+#[derive(Clone, Debug, Default)]
+pub struct Placed {
+    /// What instructions cost.
+    pub costs: Costs,
+    /// Their calls.
+    pub calls: CallCosts,
+    /// Their jumps, in the order of places.
+    pub jumps: Vec<Jumped>,
+}
+
 /// What a file says besides costs.
 #[derive(Clone, Debug)]
 pub struct Shape {
@@ -91,13 +126,7 @@ pub fn total(costs: &Costs) -> Events {
 
 /// A part of a file for `callgrind_annotate` and KCachegrind. The first part of a file has the
 /// header.
-pub fn callgrind(
-    shape: &Shape,
-    head: &PartHead,
-    is_first: bool,
-    (costs, calls): (&Costs, &CallCosts),
-    names: &Names,
-) -> String {
+pub fn callgrind(shape: &Shape, head: &PartHead, is_first: bool, placed: &Placed, names: &Names) -> String {
     let mut out = String::new();
     if is_first {
         let Shape { version, pid, command, .. } = shape;
@@ -119,12 +148,12 @@ pub fn callgrind(
     // A file without addresses has lines even where none were asked for.
     let line = if shape.lines || !shape.addresses { " line" } else { "" };
     let _ = writeln!(out, "positions:{address}{line}\nevents: {}", event_names(&shape.events));
-    let total = total(costs);
+    let total = total(&placed.costs);
     let mut summary = total;
     summary.add(&head.aside);
     let _ = writeln!(out, "summary: {}\n\n", values(&shape.events, &summary));
     let mut writer = Writer { shape, names, abbreviations: Abbreviations::new(), out };
-    writer.body(costs, calls);
+    writer.body(placed);
     let mut out = writer.out;
     let _ = writeln!(out, "\ntotals: {}", values(&shape.events, &total));
     out
@@ -162,13 +191,16 @@ impl Writer<'_> {
         let _ = writeln!(self.out, "{key}={name}");
     }
 
-    fn body(&mut self, costs: &Costs, calls: &CallCosts) {
+    fn body(&mut self, Placed { costs, calls, jumps }: &Placed) {
         let mut at = Position::default();
-        let mut calls = calls.iter().peekable();
+        let (mut calls, mut jumps) = (calls.iter().peekable(), jumps.iter().peekable());
         for (place, events) in costs {
-            // Calls stand in the order of places, each behind the costs of its own place.
+            // Calls and jumps stand in the order of places, each behind the costs of its own place.
             while let Some((key, call)) = calls.next_if(|((caller, _), _)| caller < place) {
                 self.call(&mut at, key, *call);
+            }
+            while let Some(jump) = jumps.next_if(|jump| jump.from < *place) {
+                self.jump(&mut at, jump);
             }
             self.turn_to(&mut at, place);
             self.line(place, events);
@@ -176,6 +208,25 @@ impl Writer<'_> {
         for (key, call) in calls {
             self.call(&mut at, key, *call);
         }
+        for jump in jumps {
+            self.jump(&mut at, jump);
+        }
+    }
+
+    /// Writes a jump and, in a line of its own, the place from which it leads.
+    fn jump(&mut self, at: &mut Position, jump: &Jumped) {
+        self.turn_to(at, &jump.from);
+        if jump.to.file != jump.from.file {
+            self.name("jfi", Kind::File, jump.to.file);
+        }
+        let _ = match jump.kind {
+            JumpKind::Always => write!(self.out, "jump={} ", jump.taken),
+            JumpKind::Conditional => write!(self.out, "jcnd={}/{} ", jump.taken, jump.executed),
+        };
+        self.position(&jump.to);
+        self.out.push('\n');
+        self.position(&jump.from);
+        self.out.push('\n');
     }
 
     fn call(&mut self, at: &mut Position, (caller, callee): &(Place, Place), (times, events): (u64, Events)) {

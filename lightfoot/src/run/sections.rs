@@ -9,7 +9,7 @@
 use crate::run::observe::Counter;
 use crate::run::simulation::Simulation;
 use crate::run::tally::Part;
-use call_graph::{CallGraph, Calls, Collects};
+use call_graph::{CallGraph, Calls, Collects, Jump, ThreadPart};
 use event::Record;
 use instrument::call::{DirectTarget, Ticks};
 use instrument::mark::{Deed, PartCounts};
@@ -70,6 +70,8 @@ pub struct Section {
     pub part: Part,
     /// The calls, if they are followed.
     pub calls: Vec<Calls>,
+    /// Its jumps by a register or memory, if they are counted.
+    pub jumps: Vec<Jump>,
 }
 
 /// The observer.
@@ -229,8 +231,8 @@ impl Observer for Sections {
             let PartCounts { thread, cut, .. } = *counted;
             let counts = recorded.remove(&(thread, cut)).unwrap_or_default();
             let part = Part::of_section(counted, &counts).renumbered(image.numbering);
-            let calls = calls.remove(&(thread, cut)).unwrap_or_default();
-            self.ended.push(Section { image: image.number, thread, cut, part, calls });
+            let ThreadPart { calls, jumps } = calls.remove(&(thread, cut)).unwrap_or_default();
+            self.ended.push(Section { image: image.number, thread, cut, part, calls, jumps });
         }
     }
 }

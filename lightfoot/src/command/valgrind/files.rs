@@ -1,9 +1,10 @@
 //! The files of a run: which process, part and thread has which file, and what stands in it.
 
 use super::super::measure::lines;
+use super::jumps::Targets;
 use super::names::expanded;
 use super::settings::{Settings, Tool};
-use crate::report::parts::{cachegrind, callgrind, CallCosts, Costs, Names, PartHead, Place, Shape};
+use crate::report::parts::{cachegrind, callgrind, CallCosts, Costs, Names, PartHead, Place, Placed, Shape};
 use crate::run::sections::Section;
 use crate::run::tally::{tally, Events, Grain, Part, Tally};
 use anyhow::{Context, Result};
@@ -32,6 +33,8 @@ pub(super) struct Places {
     /// By index into the profile's instructions: the number of the place, or [`NOWHERE`] where
     /// nothing was counted.
     of: Vec<u32>,
+    /// Where jumps lead, if they have lines.
+    targets: Option<Targets>,
 }
 
 /// The number of no place.
@@ -75,7 +78,21 @@ impl Places {
             places.iter_mut().flatten().for_each(|place| place.line = 0);
         }
         let (all, of) = numbered(&places);
-        Places { names, all, of }
+        let targets = settings.jumps.then(|| Targets::of(profile));
+        Places { names, all, of, targets }
+    }
+
+    /// The place of an instruction, by index into the profile's, if anything was counted there.
+    pub(super) fn at(&self, instruction: u32) -> Option<Place> {
+        self.all.get(self.of[instruction as usize] as usize).copied()
+    }
+
+    /// Everything of some parts that has a place.
+    fn placed(&self, parts: &[&Section], profile: &Profile, all: &Settings) -> Placed {
+        let costs = self.costs(parts.iter().map(|section| &section.part), profile, all);
+        let calls = self.calls(parts.iter().flat_map(|section| &section.calls), profile);
+        let jumps = self.targets.as_ref().map(|targets| targets.jumps(parts, profile, self));
+        Placed { costs, calls, jumps: jumps.unwrap_or_default() }
     }
 
     /// The costs of some parts together.
@@ -267,13 +284,12 @@ pub(super) fn write(
     }
     for ((cut, thread), parts) in heads {
         let trigger = triggers.get(cut as usize);
-        let costs = places.costs(parts.iter().map(|section| &section.part), profile, all);
-        let calls = places.calls(parts.iter().flat_map(|section| &section.calls), profile);
+        let placed = places.placed(&parts, profile, all);
         let mut aside = Events::default();
         for part in &parts {
             part.part.aside().events(profile, all.rep, |_| ()).values().for_each(|events| aside.add(events));
         }
-        sum.add(&crate::report::parts::total(&costs));
+        sum.add(&crate::report::parts::total(&placed.costs));
         let head = PartHead {
             number: cut as usize + 1,
             thread,
@@ -297,7 +313,7 @@ pub(super) fn write(
             None => dumps.push(Dump { cut, blocks, reason, files: vec![name.clone()] }),
         }
         let file = files.entry(name).or_default();
-        *file += &callgrind(shape, &head, file.is_empty(), (&costs, &calls), &places.names);
+        *file += &callgrind(shape, &head, file.is_empty(), &placed, &places.names);
     }
     // Where threads have files of their own, the name itself stands for an empty one.
     files.entry(base).or_default();

@@ -9,6 +9,7 @@ mod backtrace;
 mod files;
 mod heap;
 pub(super) mod help;
+mod jumps;
 mod lackey;
 mod log;
 mod names;
@@ -26,6 +27,7 @@ use crate::run::sections::{Recorded, Section, Sections};
 use crate::run::simulation::Simulation;
 use crate::run::tally::{Event, Events};
 use anyhow::{Context, Result};
+use call_graph::JumpRecords;
 use event::Stream;
 use files::{Places, Written};
 use instrument::{Aslr, CallRecords, Children, Command, Exit, Options, Outcome, Process, Threads};
@@ -204,7 +206,9 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     let options = Options { aslr, stream, children, translations, threads, calls, machine, running };
     let mut observer = Sections::new(recorded);
     if calls != CallRecords::None {
-        observer = observer.with_calls(call_graph::of_records(calls, all.rep.more_instructions()));
+        let jumps = if all.jumps { JumpRecords::Counted } else { JumpRecords::LeftOut };
+        let more = all.rep.more_instructions();
+        observer = observer.with_calls(call_graph::of_records(calls, jumps, more));
     }
     if requests.borrow().writes_at_once && !all.quiet {
         requests.borrow_mut().head = Some(log::head(&said(command), (tool, all), None));

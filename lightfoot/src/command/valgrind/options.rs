@@ -134,7 +134,7 @@ pub(super) const OPTIONS: &[Known] = &[
     obeyed("--instr-atstart", |all, value| settings::yes_no(&mut all.instruments_at_start, value)),
     obeyed("--collect-atstart", |all, value| settings::yes_no(&mut all.collects_at_start, value)),
     obeyed("--toggle-collect", settings::toggle),
-    same("--collect-jumps", "jumps have no lines; lightfoot tool branch-mix counts branches"),
+    obeyed("--collect-jumps", |all, value| settings::yes_no(&mut all.jumps, value)),
     same("--collect-systime", "system calls are not timed, and their events have no column"),
     refused("--collect-bus", "locked instructions are not counted"),
     obeyed("--separate-threads", |all, value| settings::yes_no(&mut all.separate_threads, value)),

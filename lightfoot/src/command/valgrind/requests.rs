@@ -74,6 +74,8 @@ pub(super) struct Requests {
     backtraces: Backtraces,
     /// Frames of a backtrace.
     frames_max: usize,
+    /// Whether jumps within functions are counted.
+    counts_jumps: bool,
     /// Whether DHAT's events are noted.
     notes_events: bool,
     /// By image: the events that DHAT was told of.
@@ -140,6 +142,7 @@ impl Requests {
             is_verbose: settings.is_verbose() && tool == Tool::Callgrind,
             backtraces: Backtraces::default(),
             frames_max: settings.callers,
+            counts_jumps: settings.jumps,
             notes_events: tool == Tool::Dhat && settings.follows == Follows::Nothing,
             events: HashMap::new(),
         }))
@@ -393,7 +396,12 @@ impl Requests {
 
 impl Marker for Requests {
     fn setting(&self) -> String {
-        self.patterns.iter().map(|(pattern, _)| pattern.as_str()).collect::<Vec<_>>().join(" ")
+        let patterns = self.patterns.iter().map(|(pattern, _)| pattern.as_str());
+        let mut setting = patterns.collect::<Vec<_>>().join(" ");
+        if self.counts_jumps {
+            setting.push_str("\njumps");
+        }
+        setting
     }
 
     fn entries(&mut self, module: &Module) -> Vec<u64> {
@@ -419,7 +427,8 @@ impl Marker for Requests {
     }
 
     fn function_around(&mut self, module: &Module, address: u64) -> Option<Range<u64>> {
-        Some(self.symbols.function_at(module, address).range)
+        // Jumps within functions are passed over unless they are counted.
+        (!self.counts_jumps).then(|| self.symbols.function_at(module, address).range)
     }
 
     fn is_stub(&mut self, module: &Module, address: u64) -> bool {

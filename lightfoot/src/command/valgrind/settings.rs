@@ -71,6 +71,8 @@ pub(super) struct Settings {
     pub(super) rep: Rep,
     /// Whether calls are followed.
     pub(super) calls: bool,
+    /// Whether jumps have lines.
+    pub(super) jumps: bool,
     pub(super) strict: bool,
     /// The machine that the program is shown.
     pub(super) machine: VirtualMachine,
@@ -117,6 +119,7 @@ impl Default for Settings {
             caches: [None; 3],
             rep: Rep::Valgrind,
             calls: true,
+            jumps: false,
             strict: false,
             machine: VirtualMachine::default(),
             version: VERSION.into(),
