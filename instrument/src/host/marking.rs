@@ -13,7 +13,7 @@
 //! there, so all registers but the answer's are put back when the function has returned.
 
 use super::open_calls::{AskedCall, OpenCall};
-use super::ring::RingMessage;
+use super::ring::{MarkWithin, RingMessage};
 use super::state::Host;
 use super::task::ProgramThread;
 use crate::image::Keeps;
@@ -74,6 +74,7 @@ impl Host<'_> {
             None => Birth::Executed,
         };
         let marker = marking.marker.clone();
+        self.hand_over_marks(image);
         self.image_of(image).section_starts(number, context);
         let deeds = marker.borrow_mut().starts(&self.marked_thread(tid), birth);
         self.perform(tid, &deeds);
@@ -282,12 +283,51 @@ impl Host<'_> {
         if deeds.is_empty() {
             return;
         }
-        self.hand_over_records(tid);
         let ProgramThread { image: number, number: thread, .. } = self.threads[&tid];
+        if self.stays_within(tid, deeds) {
+            return self.perform_in_counters(number, deeds);
+        }
+        self.hand_over_records(tid);
         // Other threads run meanwhile; their sums are those of some instant of the mark.
         let others = self.threads.iter().filter(|(_, other)| other.image == number);
         let tids: Vec<i32> = others.map(|(&tid, _)| tid).collect();
         tids.into_iter().for_each(|tid| self.tell_ticks(tid));
+        self.perform_in_counters(number, deeds);
+        self.give(RingMessage::Marked { image: number, thread, deeds: deeds.to_vec() });
+    }
+
+    /// Notes the deeds with the segment that the thread fills, if that may wait until it is handed
+    /// over: the records of no other thread may come between.
+    fn stays_within(&mut self, tid: i32, deeds: &[Deed]) -> bool {
+        let ProgramThread { context, image: number, .. } = self.threads[&tid];
+        let image = self.image_of(number);
+        let (segment, _, behind) = image.written(context);
+        let (is_alone, ticks) = (image.threads == 1, image.ticks(context));
+        let takes_turns = self.shown.quantum().is_some();
+        let Some(marking) = self.marking.as_mut().filter(|_| is_alone && !takes_turns) else {
+            return false;
+        };
+        marking.within.note((number, context, segment), MarkWithin { behind, ticks, deeds: deeds.to_vec() })
+    }
+
+    /// Hands over the marks that wait in a segment of an image, with the records before them. The
+    /// thread that fills it may run.
+    fn hand_over_marks(&mut self, image: u32) {
+        let waiting = self.marking.as_ref().and_then(|marking| marking.within.of_image(image));
+        let is_its = |thread: &ProgramThread| (thread.image, Some(thread.context)) == (image, waiting);
+        let Some((&tid, _)) = self.threads.iter().find(|(_, thread)| is_its(thread)) else { return };
+        self.take_back();
+        self.tell_code(tid);
+        let Some(mut segment) = self.filled(tid) else { return };
+        let id = segment.id;
+        self.marking.iter_mut().for_each(|marking| marking.within.divide(&mut segment));
+        self.lend(segment);
+        // The same segment is handed over once more when it is full.
+        self.wait_for(|lent| *lent == id);
+    }
+
+    /// Performs deeds in the counters of an image.
+    fn perform_in_counters(&mut self, number: u32, deeds: &[Deed]) {
         for deed in deeds {
             let image = self.image_of(number);
             match *deed {
@@ -299,17 +339,16 @@ impl Host<'_> {
                 Deed::Rest | Deed::Work => {}
             }
         }
-        self.give(RingMessage::Marked { image: number, thread, deeds: deeds.to_vec() });
     }
 
     /// Hands what the thread has recorded to the observer, and gives the thread an empty segment.
     pub(crate) fn hand_over_records(&mut self, tid: i32) {
         let ProgramThread { context, image: number, .. } = self.threads[&tid];
         let (segment, _, count) = self.image_of(number).written(context);
+        self.pass_on(tid);
         if count == 0 {
             return;
         }
-        self.pass_on(tid);
         let (next, bytes) = match self.binding.is_single() {
             true => (segment, context::RING_SINGLE_BYTES),
             false => ((segment + 1) % context::RING_SEGMENTS, context::RING_SEGMENT_BYTES),

@@ -28,6 +28,7 @@ mod state;
 mod system_call;
 mod task;
 mod trap;
+mod within;
 
 pub(crate) use open_calls::Marking;
 pub(crate) use state::{Host, Observing, OBSERVER_FAILED};
@@ -48,7 +49,7 @@ use gathering::Gathering;
 use posts::Next;
 use remainder::Remainder;
 use ring::screen::Limits;
-use ring::{RingMessage, Segment, SegmentId};
+use ring::{MarkWithin, RingMessage, Segment, SegmentId};
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -304,28 +305,47 @@ impl Host<'_> {
     fn pass_on(&mut self, tid: i32) {
         self.take_back();
         self.tell_code(tid);
-        let Some(thread) = self.threads.get(&tid) else { return };
+        let Some(mut segment) = self.filled(tid) else { return };
+        if let Some(marking) = &mut self.marking {
+            marking.within.complete(&mut segment);
+        }
+        self.lend(segment);
+    }
+
+    /// The records that the thread has written into its segment.
+    pub(super) fn filled(&mut self, tid: i32) -> Option<Segment> {
+        let thread = self.threads.get(&tid)?;
         let image = &self.images[&thread.image];
         let (segment, offset, count) = image.written(thread.context);
-        let id = (thread.image, thread.context, segment);
-        if count == 0 {
-            return;
-        }
         // No record can name a site, a block or a request that does not exist yet.
         let requests =
             image.translator.instrumenter.as_ref().map_or(0, |instrumenter| instrumenter.requests());
         let (sites, blocks) = (image.translator.sites.len() as u32, image.translator.blocks.len() as u32);
         // Words of calls name blocks.
         let requests = if self.calls == CallRecords::None { requests } else { blocks };
-        let segment = Segment {
+        Some(Segment {
             limits: Limits { sites, blocks, requests, elapsed: self.started.elapsed() },
             shared: image.shared.clone(),
             thread: thread.number,
             image: image.number,
             offset,
             count,
-            id,
-        };
+            id: (thread.image, thread.context, segment),
+            marks: Vec::new(),
+        })
+    }
+
+    /// Hands a segment to the observer. Where it has no records, its marks are told alone: the
+    /// thread goes on in it.
+    pub(super) fn lend(&mut self, segment: Segment) {
+        let Segment { id, image, thread, .. } = segment;
+        if segment.count == 0 {
+            for MarkWithin { ticks, deeds, .. } in segment.marks {
+                ticks.map(|ticks| self.give(RingMessage::Ticks { image, thread, ticks }));
+                self.give(RingMessage::Marked { image, thread, deeds });
+            }
+            return;
+        }
         if self.give(RingMessage::Segment(segment)) {
             self.lent.insert(id);
         }

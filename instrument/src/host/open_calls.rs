@@ -1,5 +1,6 @@
 //! The marker of a run, and the calls of watched functions that have not returned.
 
+use super::within::MarksWithin;
 use crate::mark::SharedMarker;
 use crate::target::ptrace::Registers;
 use std::collections::HashMap;
@@ -14,6 +15,8 @@ pub(crate) struct Marking {
     pub(super) asked: HashMap<u32, Vec<AskedCall>>,
     /// The thread that has just forked, until its child begins.
     pub(crate) maker: Option<i32>,
+    /// Marks whose deeds the observer learns with their segment.
+    pub(super) within: MarksWithin,
 }
 
 /// A call of a watched function that has not returned.
@@ -39,6 +42,7 @@ pub(super) struct AskedCall {
 
 impl Marking {
     pub(crate) fn new(marker: SharedMarker) -> Marking {
-        Marking { marker, calls: HashMap::new(), asked: HashMap::new(), maker: None }
+        let within = MarksWithin::default();
+        Marking { marker, calls: HashMap::new(), asked: HashMap::new(), maker: None, within }
     }
 }

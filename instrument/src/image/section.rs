@@ -61,17 +61,19 @@ struct CountedPart {
 }
 
 impl SectionCounts {
-    /// Adds what counters have counted since they were `from`.
+    /// Adds what counters have counted since they were `from`. Sums wrap, so that the loop is one
+    /// of vectors: it passes over all counters at each mark. Counters only grow, and a program that
+    /// forged one has no true sum.
     fn add(&mut self, from: &[u64], now: &[u64]) {
         self.counters.resize(self.counters.len().max(now.len()), 0);
         let (old, young) = now.split_at(from.len().min(now.len()));
         let (old_sums, young_sums) = self.counters.split_at_mut(old.len());
         for ((sum, now), before) in old_sums.iter_mut().zip(old).zip(from) {
-            *sum = sum.saturating_add(now.saturating_sub(*before));
+            *sum = sum.wrapping_add(now.wrapping_sub(*before));
         }
         // A counter that is younger than the opening began at 0.
         for (sum, now) in young_sums.iter_mut().zip(young) {
-            *sum = sum.saturating_add(*now);
+            *sum = sum.wrapping_add(*now);
         }
     }
 }

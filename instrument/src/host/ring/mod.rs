@@ -30,6 +30,7 @@ use crate::target::memory::Shared;
 use event::{Complex, Record, StateLayout, Stream, Upcoming, PAYLOAD_CODE, VALUES_MAX};
 use screen::{Limits, Screen};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
@@ -48,6 +49,33 @@ pub(crate) struct Segment {
     pub(crate) limits: Limits,
     /// Identifies the segment when the observer returns it.
     pub(crate) id: SegmentId,
+    /// The marks that its thread reached while it filled the segment, in their order.
+    pub(crate) marks: Vec<MarkWithin>,
+}
+
+impl Segment {
+    /// Takes records away that the observer has already.
+    pub(super) fn skip(&mut self, records: usize) {
+        self.offset += records * size_of::<Record>();
+        self.count = self.count.saturating_sub(records);
+    }
+
+    /// A segment of memory of its own.
+    #[cfg(test)]
+    pub(super) fn of_test(id: SegmentId, offset: usize, count: usize) -> Segment {
+        let shared = Arc::new(Shared::new(1 << 16).expect("memory"));
+        let limits = Limits { sites: 0, blocks: 0, requests: 0, elapsed: Duration::ZERO };
+        Segment { shared, thread: 0, image: id.0, offset, count, limits, id, marks: Vec::new() }
+    }
+}
+
+/// A mark that a thread has reached, behind some records of a segment.
+pub(crate) struct MarkWithin {
+    /// Number of records of the segment before it.
+    pub(crate) behind: usize,
+    /// The thread's running sums there, if calls are recorded.
+    pub(crate) ticks: Option<Ticks>,
+    pub(crate) deeds: Vec<Deed>,
 }
 
 /// A segment's image, context and number.
@@ -232,10 +260,26 @@ impl<'o> Consumer<'o> {
             self.observer.image(segment.image);
         }
         self.screen.expect(segment.limits);
-        let totals = self.living.entry(segment.image).or_default();
         let mut at = 0;
-        while at < segment.count {
-            let room = self.part.0.len().min(segment.count - at);
+        for mark in &segment.marks {
+            self.records(segment, at..mark.behind.clamp(at, segment.count))?;
+            at = mark.behind.clamp(at, segment.count);
+            if let Some(ticks) = mark.ticks {
+                self.observer.ticks(segment.image, segment.thread, ticks);
+            }
+            for &deed in &mark.deeds {
+                self.observer.marked(segment.image, segment.thread, deed);
+            }
+        }
+        self.records(segment, at..segment.count)
+    }
+
+    /// Delivers some records of a segment, part by part.
+    fn records(&mut self, segment: &Segment, range: Range<usize>) -> Result<(), Forgery> {
+        let totals = self.living.entry(segment.image).or_default();
+        let mut at = range.start;
+        while at < range.end {
+            let room = self.part.0.len().min(range.end - at);
             let offset = segment.offset + at * size_of::<Record>();
             let copied = self.screen.copy(&segment.shared, offset, &mut self.part.0[..room]);
             let part = &self.part.0[..part_len(&self.part.0[..room])?];

@@ -55,7 +55,7 @@ impl Shown {
     }
 
     /// The instructions of a turn, if turns have a length.
-    pub(super) fn quantum(&self) -> Option<u64> {
+    pub(in crate::host) fn quantum(&self) -> Option<u64> {
         match self.machine.threads {
             ThreadOrder::InTurnsOf(instructions) => Some(instructions.into()),
             ThreadOrder::AsNatively | ThreadOrder::OneAtATime => None,
