@@ -224,6 +224,53 @@ const REQUEST: &str =
         __asm__ volatile(SEQUENCE : \"+d\"(answer) : \"a\"(words) : \"cc\", \"memory\");
         return answer; }\n";
 
+/// `touches(n)` loads n words and runs 3 instructions for each, and 2 more. Thousands of marks lie
+/// in one segment of records, before a second thread begins, while it runs, and behind its end.
+const TOUCHES: &str = "#include <pthread.h>
+    static long memory[64];
+    void touches(long times, const long *from);
+    __asm__(\".text\\n.globl touches\\n.type touches,@function\\ntouches: nop\\n1: mov (%rsi),%rax\\n dec %rdi\\n\"
+            \" jnz 1b\\n ret\\n.size touches,.-touches\");
+    static void toggle(void) { request(0x43540002, 0, 0); }
+    static void *other(void *nothing) { touches(100, memory); toggle(); touches(1000, memory); toggle(); return nothing; }
+    static void turns(int times) {
+        for (int i = 0; i < times; i++) { toggle(); touches(10, memory); toggle(); touches(3, memory + 8); } }
+    int main(void) { pthread_t thread; turns(3000); toggle(); touches(5, memory);
+        pthread_create(&thread, 0, other, 0); touches(7, memory); toggle(); turns(50);
+        pthread_join(thread, 0); turns(3000); return 0; }";
+
+#[test]
+fn marks_within_a_segment_divide_its_records() {
+    let bench = Bench::new();
+    let source = format!("{REQUEST}{TOUCHES}");
+    let Some(program) = compile(&bench, "touches", &["-O1", "-g", "-pthread"], &source) else { return };
+    let plain = ["--tool=callgrind", "--compress-strings=no", "--callgrind-out-file=out"];
+    let plain = [&plain[..], &["--collect-atstart=no"]].concat();
+    // Loops of 10 in `turns`, of 5 and 7 in `main`, of 1000 in the other thread.
+    let (calls, loads) = (6050 + 2 + 1, 6050 * 10 + 5 + 7 + 1000);
+    for more in [&["--calls=no"][..], &[], &["--cache-sim=yes"], &["--cache-sim=yes", "--calls=no"]] {
+        valgrind(&bench, &[&plain[..], more].concat(), &program).ends_with(0);
+        let path = bench.path().join("out");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(functions(&path)["touches"].own, 3 * loads + 2 * calls, "{more:?}");
+        if more.contains(&"--cache-sim=yes") {
+            // Of the two lines that all loads read, the first is counted and the second never.
+            let mut sums = [0; 9];
+            let mut is_meant = false;
+            for line in text.lines() {
+                is_meant = line.strip_prefix("fn=").map_or(is_meant, |name| name == "touches");
+                if is_meant && line.starts_with(|first: char| first.is_ascii_digit()) {
+                    let numbers = line.split(' ').skip(1).map(|word| word.parse::<u64>().unwrap());
+                    sums.iter_mut().zip(numbers).for_each(|(sum, more)| *sum += more);
+                }
+            }
+            let [instructions, reads, writes, _, missed, ..] = sums;
+            assert_eq!((instructions, reads, writes), (3 * loads + 2 * calls, loads + calls, 0), "{more:?}");
+            assert!((1..100).contains(&missed), "{more:?}: {missed}");
+        }
+    }
+}
+
 /// Runs 130 instructions between two requests, the second of which ends instrumentation.
 const STRAIGHT: &str = "int main(void) {
         static const long start[6] = { 0x43540004 }, stop[6] = { 0x43540005 };
