@@ -93,7 +93,7 @@ impl Direct {
             if near.len() < rest.len() && memchr::memchr(b'\n', near).is_none() {
                 let matching = match self.matches_early(rest) {
                     true => Some(pattern::line::end_of(rest, near.len(), b'\n')),
-                    false => self.first_line_end(rest),
+                    false => self.query.first_line_end(rest),
                 };
                 let Some(end) = matching else { break };
                 count += 1;
@@ -113,16 +113,6 @@ impl Direct {
             at += end;
         }
         count
-    }
-
-    /// The end of the first matching line of a text.
-    fn first_line_end(&self, text: &[u8]) -> Option<usize> {
-        let mut end = None;
-        let _ = self.query.matching_lines(text, |line| {
-            end = Some(line.end);
-            ControlFlow::Break(())
-        });
-        end
     }
 
     /// Whether the beginning of a long line shows that it matches.

@@ -15,7 +15,7 @@
 
 use super::commonness::commonness;
 use super::finder::Finder;
-use crate::line::{self, Push};
+use crate::line::{self, Push, Wanted};
 use regex_syntax::hir::{Hir, HirKind, Look};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -97,12 +97,14 @@ impl Required {
         confirmed >= self.cost.patience_lines
     }
 
-    /// Hands groups of lines that contain the string to `confirm`. Answers where it stopped because
+    /// Hands groups of lines that contain the string to `confirm`, and pushes what is wanted of
+    /// those that need no confirmation. Answers where it stopped because
     /// the string is dense: at the start of a line, or at the end of the text when it did not.
     pub(crate) fn lines(
         &self,
         text: &[u8],
         terminator: u8,
+        wanted: Wanted,
         confirm: &mut Confirm<'_>,
         push: &mut Push<'_>,
     ) -> ControlFlow<(), usize> {
@@ -131,9 +133,11 @@ impl Required {
                 next = self.finder.find(text, found + 1);
                 continue;
             }
-            let start = at + line::start_of(&text[at..], found - at, terminator);
+            let is_sure = verdict == Verdict::Holds && is_sparse;
+            let wanted = if is_sure { wanted } else { Wanted::Lines };
+            let start = wanted.start(text, at, found, terminator);
             let line = start..line::end_of(text, found, terminator);
-            if verdict == Verdict::Holds && is_sparse {
+            if is_sure {
                 spent += sparse_bytes / ONCE_PART;
                 at = line.end;
                 // Lines are pushed in order.
@@ -355,7 +359,7 @@ mod tests {
             let mut confirm = |lines: &[Range<usize>], push: &mut Push<'_>| {
                 lines.iter().try_for_each(|line| push(line.clone()))
             };
-            let flow = required.lines(text, b'\n', &mut confirm, &mut |line| {
+            let flow = required.lines(text, b'\n', Wanted::Lines, &mut confirm, &mut |line| {
                 candidates.push(line);
                 ControlFlow::Continue(())
             });
@@ -376,7 +380,7 @@ mod tests {
             let mut confirm = |lines: &[Range<usize>], push: &mut Push<'_>| {
                 lines.iter().filter(|line| line.len() > 3).try_for_each(|line| push(line.clone()))
             };
-            let flow = required.lines(text, b'\n', &mut confirm, &mut |_| {
+            let flow = required.lines(text, b'\n', Wanted::Lines, &mut confirm, &mut |_| {
                 count += 1;
                 ControlFlow::Continue(())
             });

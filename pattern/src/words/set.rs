@@ -42,7 +42,7 @@ impl WordSet {
     fn with_kernel(words: &[Spelled], sample: &[u8], kernel: &'static MarkKernel) -> Option<WordSet> {
         let spelling = |word: &Spelled| Spelling { bytes: word.bytes.clone(), folds: word.folds.clone() };
         let list = List { words: words.iter().map(spelling).collect(), ..List::default() };
-        let index = Index::new(&list, sample);
+        let index = Index::new(&list, sample, kernel.most_in_registers);
         Some(WordSet { words: Words::with_kernel(list, kernel)?, index })
     }
 
