@@ -8,7 +8,7 @@
 //! operations; taking the high bits of 16 bytes and doubling them, eight times, takes 256
 //! operations.
 
-use super::basis::{Basis, AHEAD_BYTES, HISTORY_WORDS};
+use super::basis::{Basis, HISTORY_WORDS};
 use crate::vectors::{allows, Vectors};
 use std::arch::x86_64::*;
 
@@ -44,9 +44,6 @@ fn load(sixteen: &[u8; 16]) -> __m128i {
 #[inline]
 #[target_feature(enable = "sse2")]
 fn transpose_block(bytes: &[u8; 128]) -> [__m128i; 8] {
-    let ahead = bytes.as_ptr().wrapping_add(AHEAD_BYTES);
-    _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
-    _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(64).cast());
     let mut rows: [__m128i; 8] =
         std::array::from_fn(|row| load(bytes[16 * row..16 * row + 16].try_into().expect("16 bytes")));
     for _ in 0..4 {
