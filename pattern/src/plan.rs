@@ -515,7 +515,8 @@ impl Plan {
         streams.search(text, |searched| self.lines_of(spans, text, searched, &mut past, wanted, push))
     }
 
-    /// Pushes what is wanted of the lines of a part of a text; `past` is the end of the last line before.
+    /// Pushes what is wanted of the lines of a part of a text; `past` is the end of the last line
+    /// before.
     fn lines_of(
         &self,
         spans: &Automaton,

@@ -180,8 +180,8 @@ impl Direct {
     ) -> Option<u64> {
         let part = &text[context.piece.clone()];
         printed.clear();
-        // Lines that are printed one by one are looked at one by one: a look at the whole piece would
-        // read it from memory before the search does, which asks for it ahead.
+        // Lines that are printed one by one are looked at one by one: a look at the whole piece
+        // would read it from memory before the search does, which asks for it ahead.
         let any_nul = || context.checks_lines && memchr::memchr(0, part).is_some();
         let by_bits = scratch.dense && context.most.is_none() && !any_nul();
         let ends = if by_bits { self.print_bits(text, context, &mut scratch.bits, printed) } else { None };

@@ -50,8 +50,8 @@ impl Printed {
         }
     }
 
-    /// Copies the text of the stretches, if there are any, where its owner keeps it. Nothing else is
-    /// copied: the text may be a whole file, of which this is a piece.
+    /// Copies the text of the stretches, if there are any, where its owner keeps it. Nothing else
+    /// is copied: the text may be a whole file, of which this is a piece.
     pub(super) fn keep_copy(&mut self, text: &[u8]) {
         let mut copy = Vec::with_capacity(self.stretches.iter().map(|(_, stretch)| stretch.len()).sum());
         for (_, stretch) in &mut self.stretches {

@@ -169,8 +169,8 @@ unsafe fn passed<const STEP: usize>(tables: &Tables, text: &[u8], at: usize) -> 
     mask
 }
 
-/// Appends the offsets of a mask's bits to the marks, a bit for `STEP` positions from `base` on, and
-/// returns the new number of marks.
+/// Appends the offsets of a mask's bits to the marks, a bit for `STEP` positions from `base` on;
+/// the new number of marks.
 #[target_feature(enable = "avx2,bmi1,popcnt")]
 #[inline]
 fn append<const STEP: usize>(marks: &mut Marks, count: usize, base: usize, mask: u64) -> usize {

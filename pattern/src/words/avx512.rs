@@ -210,8 +210,8 @@ fn bitmap_passes<const NUMBER: usize>(tables: &Tables, windows: __m512i, asked: 
     _mm512_test_epi32_mask(words, bit)
 }
 
-/// Appends the offsets of a mask's bits to the marks, a bit for `STEP` positions, and returns the new
-/// number of marks.
+/// Appends the offsets of a mask's bits to the marks, a bit for `STEP` positions; the new number of
+/// marks.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 #[inline]
 fn append<const STEP: usize>(marks: &mut Marks, count: usize, base: i16, mask: u64) -> usize {
