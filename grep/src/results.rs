@@ -3,10 +3,10 @@
 //! A thread collects the results of a file and hands them on when the file is done, so no thread
 //! waits for a slow search. Small ones are put together, since a tree may have thousands of files
 //! and a write costs as much as a search of a small one; whoever reads them waits no longer than
-//! [`PROMPT`], or until the next file is done. Results may become large: `--vimgrep` prints a line once for every
-//! match in it, so a line of 100 KB may give 10 GB. Then the thread takes the output for itself,
-//! writes its results, and keeps writing until its file is done. So memory stays bounded, and the
-//! others wait only when they have results to print.
+//! [`PROMPT`], or until the next file is done. Results may become large: `--vimgrep` prints a line
+//! once for every match in it, so a line of 100 KB may give 10 GB. Then the thread takes the output
+//! for itself, writes its results, and keeps writing until its file is done. So memory stays
+//! bounded, and the others wait only when they have results to print.
 
 use super::settings::Settings;
 use super::stdout::Stdout;

@@ -5,13 +5,14 @@
 //! Unicode classes for every byte, as long as it is rare. [`Required::of`] reads the string off the
 //! expression: a literal on the way through all concatenations, captures and repetitions of at
 //! least once. Of several it is the one that is likely to be rarest ([`estimate`], by a rough table
-//! in place of statistics of a text that is not known yet). Lines with it are confirmed in groups:
-//! few by an automaton, many by the program, which runs over copies of them side by side at a tenth
-//! of the cost. Where the string is all of the expression but assertions about words (`\bname\b`,
-//! and `-w` of a grep), the two bytes beside it tell at once, unless they are beyond ASCII. Where a
-//! text shows more than one hit in [`Required::sparse_bytes`] bytes the search is given up, for
-//! this text and the next few, and bit streams go on. Left out: sets of strings, one of which every
-//! match contains.
+//! in place of statistics of a text that is not known yet). Where another string stands before it
+//! in every match, lines whose beginning lacks that one are passed over. Others are confirmed in
+//! groups: few by an automaton, many by the program, which runs over copies of them side by side at
+//! a tenth of the cost. Where the string is all of the expression but assertions about words
+//! (`\bname\b`, and `-w` of a grep), the two bytes beside it tell at once, unless they are beyond
+//! ASCII. Where a text shows more than one hit in [`Required::sparse_bytes`] bytes the search is
+//! given up, for this text and the next few, and bit streams go on. Left out: sets of strings, one
+//! of which every match contains.
 
 use super::commonness::commonness;
 use super::finder::Finder;
