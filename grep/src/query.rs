@@ -96,6 +96,19 @@ impl Query {
         None
     }
 
+    /// Where the first line of `text` that satisfies the query ends, in bytes.
+    pub(super) fn first_line_end(&self, text: &[u8]) -> Option<usize> {
+        if self.is_plain() {
+            return self.main.first_line_end(text);
+        }
+        let mut end = None;
+        let _ = self.matching_lines(text, |line| {
+            end = Some(line.end);
+            ControlFlow::Break(())
+        });
+        end
+    }
+
     /// The number of lines of `text` that satisfy the query.
     pub(super) fn count_lines(&self, text: &[u8]) -> u64 {
         if self.is_plain() {

@@ -1,24 +1,33 @@
 //! Writes the results of several threads to one standard output, one file after the other.
 //!
-//! A thread collects the results of a file and writes them when the file is done, so no thread
-//! waits for a slow search. Results may become large: `--vimgrep` prints a line once for every
-//! match in it, so a line of 100 KB may give 10 GB. Then the thread takes the output for itself,
-//! writes its results, and keeps writing until its file is done. So memory stays bounded, and the
-//! others wait only when they have results to print.
+//! A thread collects the results of a file and hands them on when the file is done, so no thread
+//! waits for a slow search. Small ones are put together, since a tree may have thousands of files
+//! and a write costs as much as a search of a small one; whoever reads them waits no longer than
+//! [`PROMPT`], or until the next file is done. Results may become large: `--vimgrep` prints a line
+//! once for every match in it, so a line of 100 KB may give 10 GB. Then the thread takes the output
+//! for itself, writes its results, and keeps writing until its file is done. So memory stays
+//! bounded, and the others wait only when they have results to print.
 
 use super::settings::Settings;
 use super::stdout::Stdout;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use termcolor::{Buffer, ColorSpec, HyperlinkSpec, WriteColor};
 
 /// At most this many bytes of one file are collected.
 const COLLECTED_BYTES: usize = 4 << 20;
 
+/// When a file is done, results are written if the last ones were written so long ago.
+const PROMPT: Duration = Duration::from_millis(5);
+
 /// Standard output, shared.
 pub(super) struct Results<'s> {
     state: Mutex<State>,
     freed: Condvar,
+    /// Whether results may wait in the output.
+    waiting: AtomicBool,
     separator: Option<&'s [u8]>,
     colored: bool,
 }
@@ -29,14 +38,30 @@ struct State {
     taken: bool,
     /// Whether the results of a file were written.
     any: bool,
+    /// When results were written last.
+    written: Instant,
+}
+
+impl State {
+    /// Begins another file.
+    fn begin(&mut self, separator: Option<&[u8]>) -> io::Result<()> {
+        if let Some(separator) = separator.filter(|_| self.any) {
+            self.out.write_all(separator)?;
+            self.out.write_all(b"\n")?;
+        }
+        self.any = true;
+        Ok(())
+    }
 }
 
 impl<'s> Results<'s> {
     pub(super) fn new(settings: &'s Settings) -> Results<'s> {
         let out = Stdout::new(settings);
         let colored = out.supports_color();
-        let state = Mutex::new(State { out, taken: false, any: false });
-        Results { state, freed: Condvar::new(), separator: settings.file_separator.as_deref(), colored }
+        let state = Mutex::new(State { out, taken: false, any: false, written: Instant::now() });
+        let (freed, waiting, separator) =
+            (Condvar::new(), AtomicBool::new(false), settings.file_separator.as_deref());
+        Results { state, freed, waiting, separator, colored }
     }
 
     /// A writer for one thread.
@@ -54,19 +79,53 @@ impl<'s> Results<'s> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the output is free, takes it, and begins another file.
-    fn take(&self) -> io::Result<()> {
+    /// Waits until the output is free.
+    fn lock_free(&self) -> MutexGuard<'_, State> {
         let mut state = self.lock();
         while state.taken {
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        state
+    }
+
+    /// Waits until the output is free, takes it, and begins another file.
+    fn take(&self) -> io::Result<()> {
+        let mut state = self.lock_free();
         state.taken = true;
-        if let Some(separator) = self.separator.filter(|_| state.any) {
-            state.out.write_all(separator)?;
-            state.out.write_all(b"\n")?;
+        state.begin(self.separator)
+    }
+
+    /// Hands on the results of a whole file.
+    fn add(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.lock_free();
+        state.begin(self.separator)?;
+        state.out.write_all(bytes)?;
+        self.write_in_time(&mut state)
+    }
+
+    /// Writes what waits in the output, if it is time for that.
+    fn write_in_time(&self, state: &mut State) -> io::Result<()> {
+        let now = Instant::now();
+        let is_time = now.duration_since(state.written) >= PROMPT;
+        self.waiting.store(!is_time, Ordering::Relaxed);
+        if !is_time {
+            return Ok(());
         }
-        state.any = true;
-        Ok(())
+        state.written = now;
+        state.out.flush()
+    }
+
+    /// A file without results is done.
+    fn pass(&self) -> io::Result<()> {
+        if !self.waiting.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // Whoever has the output writes what waits there.
+        let mut state = self.lock();
+        if state.taken {
+            return Ok(());
+        }
+        self.write_in_time(&mut state)
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
@@ -97,7 +156,12 @@ impl Collected<'_, '_> {
     /// # Errors
     /// When writing fails.
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        let written = if self.buffer.is_empty() { Ok(()) } else { self.write_through() };
+        let written = match (self.owns, self.buffer.is_empty()) {
+            (true, true) => Ok(()),
+            (true, false) => self.write_through(),
+            (false, true) => self.results.pass(),
+            (false, false) => self.results.add(self.buffer.as_slice()),
+        };
         written.and(self.give_up())
     }
 

@@ -63,15 +63,20 @@ fn one_thread(settings: &Settings, matching: Matching, start: Instant) -> Result
         }
     }
     nothing_searched(settings, searched);
-    match worker.writer().flush() {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
-        _ => {}
-    }
+    written(worker.writer().flush())?;
     if let Some(stats) = stats {
         // A closed pipe is no error.
         let _ = print_stats(settings, &stats, start, worker.writer());
     }
     Ok(matched)
+}
+
+/// What the last write says. A closed pipe is no error.
+fn written(flushed: io::Result<()>) -> Result<()> {
+    match flushed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 fn walked(settings: &Settings) -> Result<Box<dyn Iterator<Item = Haystack> + '_>> {
@@ -119,9 +124,11 @@ fn many_threads(settings: &Settings, matching: Matching, start: Instant) -> Resu
     });
     drop(worker);
     nothing_searched(settings, searched.load(Ordering::Relaxed));
+    let mut out = results.into_out();
+    written(out.flush())?;
     if let Some(stats) = lock(&stats).as_ref() {
         // A closed pipe is no error.
-        let _ = print_stats(settings, stats, start, &mut results.into_out());
+        let _ = print_stats(settings, stats, start, &mut out);
     }
     Ok(matched.load(Ordering::Relaxed))
 }

@@ -81,3 +81,29 @@ fn the_widest_instructions_can_be_named() {
     assert!(said.contains("LIGHTFOOT_VECTORS=mmx") && said.contains("avx512, avx2, sse2"), "{said}");
     assert_eq!(wrong.status.code(), Some(2));
 }
+
+#[test]
+fn threads_write_whole_results_of_every_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..300 {
+        let lines: String = (0..number % 5).map(|line| format!("{number} {line}\n")).collect();
+        std::fs::write(folder.path().join(format!("{number:03}")), lines + "other\n").unwrap();
+    }
+    // What is printed for a file stays together, behind one separator, in whatever order.
+    let blocks = |words: &[&str], separator: &str| {
+        let found = text(&search(words, folder.path()));
+        let mut blocks: Vec<String> = found.trim_end().split(separator).map(str::to_owned).collect();
+        blocks.sort();
+        blocks
+    };
+    for (flags, separator) in
+        [(["--heading", "-n"], "\n\n"), (["-C1", "--no-line-number"], "\n--\n"), (["-c", "-H"], "\n")]
+    {
+        let ordered = blocks(&[&flags[..], &["--sort=path", "[0-9] ", "."]].concat(), separator);
+        assert_eq!(ordered.len(), 240, "{flags:?}");
+        for threads in ["-j2", "-j7"] {
+            let found = blocks(&[&flags[..], &[threads, "[0-9] ", "."]].concat(), separator);
+            assert_eq!(found, ordered, "{flags:?} {threads}");
+        }
+    }
+}

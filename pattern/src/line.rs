@@ -9,6 +9,27 @@ use std::ops::{ControlFlow, Range};
 /// Receives lines until it breaks.
 pub(crate) type Push<'p> = dyn FnMut(Range<usize>) -> ControlFlow<()> + 'p;
 
+/// What is asked of matching lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Where they lie.
+    Lines,
+    /// Where they end. Nobody looks for the start of a line: what is pushed may begin in front of
+    /// it, behind the line that was pushed before.
+    Ends,
+}
+
+impl Wanted {
+    /// Where what is pushed begins, for a line that holds byte `at`; the one before ends at `past`.
+    #[inline]
+    pub(crate) fn start(self, text: &[u8], past: usize, at: usize, terminator: u8) -> usize {
+        match self {
+            Wanted::Lines => past + start_of(&text[past..], at - past, terminator),
+            Wanted::Ends => past,
+        }
+    }
+}
+
 /// A line's end within this many bytes is found fastest by `memchr`, which needs no preparation.
 const NEAR_BYTES: usize = 4 << 10;
 

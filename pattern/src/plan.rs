@@ -37,14 +37,15 @@
 //! 3. Candidates (`exact` is false) are confirmed one by one; nothing is ever approximated.
 
 mod by_automaton;
+mod card;
 pub(crate) mod expression;
 mod skip;
 mod streams;
 
-use crate::kernel::cuda::{Cuda, CudaError, GpuProgram, HostText, Reach};
+use crate::kernel::cuda::{GpuProgram, HostText};
 use crate::kernel::popcount::count_ones;
 use crate::kernel::Scan;
-use crate::line::{self, Push};
+use crate::line::{self, Push, Wanted};
 use crate::literal::required::Required;
 use crate::literal::Literal;
 use crate::program::BitProgram;
@@ -52,6 +53,7 @@ use crate::regex::automaton::Automaton;
 use crate::regex::options::{Options, Terminator, Unit};
 use crate::words::Words;
 use by_automaton::{automaton, matches_content, records};
+pub(crate) use card::for_card;
 pub(crate) use expression::has_long_characters;
 use expression::{cost_of_streams, has_rare_string, letters};
 use regex_syntax::hir::{Hir, HirKind};
@@ -292,7 +294,7 @@ impl Plan {
             Engine::Required(_, streams) if streams.outruns_required(text) => self.count_streams(spans, text),
             Engine::Required(required, _) => {
                 let mut count = 0;
-                let at = self.lines_by_required(required, spans, text, &mut |_| {
+                let at = self.lines_by_required(required, spans, text, Wanted::Ends, &mut |_| {
                     count += 1;
                     ControlFlow::Continue(())
                 });
@@ -354,44 +356,57 @@ impl Plan {
 
     fn count_pushed(&self, spans: &Automaton, text: &[u8]) -> u64 {
         let mut count = 0;
-        let _ = self.lines(spans, text, &mut |_| {
+        let _ = self.lines(spans, text, Wanted::Ends, &mut |_| {
             count += 1;
             ControlFlow::Continue(())
         });
         count
     }
 
-    pub(crate) fn lines(&self, spans: &Automaton, text: &[u8], push: &mut Push<'_>) -> ControlFlow<()> {
+    /// Pushes what is wanted of the lines that match.
+    pub(crate) fn lines(
+        &self,
+        spans: &Automaton,
+        text: &[u8],
+        wanted: Wanted,
+        push: &mut Push<'_>,
+    ) -> ControlFlow<()> {
         match &self.engine {
             Engine::Records => records(spans, text, self.terminator, push),
             Engine::Automaton => automaton(spans, text, self.terminator, push),
-            Engine::Words(words) => words.lines(spans, text, self.terminator, push),
-            Engine::Streams(_) => self.lines_by_streams(spans, text, push),
+            Engine::Words(words) => words.lines(spans, text, self.terminator, wanted, push),
+            Engine::Streams(_) => self.lines_by_streams(spans, text, wanted, push),
             Engine::Cuda(program, _) => match program.line_ends_from_host(HostText::Pageable(text)) {
-                Ok(ends) => self.lines_that_end(text, &ends, push),
-                Err(_) => self.lines_by_streams(spans, text, push),
+                Ok(ends) => self.lines_that_end(text, &ends, wanted, push),
+                Err(_) => self.lines_by_streams(spans, text, wanted, push),
             },
             Engine::Literal(literal, _) => {
-                let at = literal.lines(text, self.terminator, push)?;
-                self.rest_by_streams(spans, text, at, push)
+                let at = literal.lines(text, self.terminator, wanted, push)?;
+                self.rest_by_streams(spans, text, at, wanted, push)
             }
             Engine::Required(_, streams) if streams.outruns_required(text) => {
-                self.lines_by_streams(spans, text, push)
+                self.lines_by_streams(spans, text, wanted, push)
             }
             Engine::Required(required, _) => {
-                let at = self.lines_by_required(required, spans, text, push)?;
-                self.rest_by_streams(spans, text, at, push)
+                let at = self.lines_by_required(required, spans, text, wanted, push)?;
+                self.rest_by_streams(spans, text, at, wanted, push)
             }
         }
     }
 
     /// The lines that end at these places.
-    fn lines_that_end(&self, text: &[u8], ends: &[u64], push: &mut Push<'_>) -> ControlFlow<()> {
+    fn lines_that_end(
+        &self,
+        text: &[u8],
+        ends: &[u64],
+        wanted: Wanted,
+        push: &mut Push<'_>,
+    ) -> ControlFlow<()> {
         // A line's start is looked for from the end of the last line that matched, no further.
         let mut past = 0;
         ends.iter().try_for_each(|&end| {
             let end = end as usize;
-            let start = past + line::start_of(&text[past..], end - past, self.terminator);
+            let start = wanted.start(text, past, end, self.terminator);
             past = text.len().min(end + 1);
             push(start..past)
         })
@@ -403,6 +418,7 @@ impl Plan {
         required: &Required,
         spans: &Automaton,
         text: &[u8],
+        wanted: Wanted,
         push: &mut Push<'_>,
     ) -> ControlFlow<(), usize> {
         // Lines with the string come in groups. Large groups are copied side by side and confirmed
@@ -416,7 +432,7 @@ impl Plan {
             };
             confirmed(compiled, lines, &copies, push)
         };
-        required.lines(text, self.terminator, &mut confirm, push)
+        required.lines(text, self.terminator, wanted, &mut confirm, push)
     }
 
     /// Pushes those of some lines that the automaton finds to match.
@@ -454,12 +470,13 @@ impl Plan {
         spans: &Automaton,
         text: &[u8],
         at: usize,
+        wanted: Wanted,
         push: &mut Push<'_>,
     ) -> ControlFlow<()> {
         if at == text.len() {
             return ControlFlow::Continue(());
         }
-        self.lines_by_streams(spans, &text[at..], &mut |line| push(at + line.start..at + line.end))
+        self.lines_by_streams(spans, &text[at..], wanted, &mut |line| push(at + line.start..at + line.end))
     }
 
     /// Pushes the matching lines without any preparation, for texts of a few lines.
@@ -484,21 +501,29 @@ impl Plan {
         suits.then_some(streams)
     }
 
-    fn lines_by_streams(&self, spans: &Automaton, text: &[u8], push: &mut Push<'_>) -> ControlFlow<()> {
+    fn lines_by_streams(
+        &self,
+        spans: &Automaton,
+        text: &[u8],
+        wanted: Wanted,
+        push: &mut Push<'_>,
+    ) -> ControlFlow<()> {
         let Some(streams) = self.streams_for(spans, text) else {
             return automaton(spans, text, self.terminator, push);
         };
         let mut past = 0;
-        streams.search(text, |searched| self.lines_of(spans, text, searched, &mut past, push))
+        streams.search(text, |searched| self.lines_of(spans, text, searched, &mut past, wanted, push))
     }
 
-    /// Pushes the lines of a part of a text; `past` is the end of the last line before.
+    /// Pushes what is wanted of the lines of a part of a text; `past` is the end of the last line
+    /// before.
     fn lines_of(
         &self,
         spans: &Automaton,
         text: &[u8],
         searched: Searched<'_>,
         past: &mut usize,
+        wanted: Wanted,
         push: &mut Push<'_>,
     ) -> ControlFlow<()> {
         let (offset, words, sure) = match searched {
@@ -518,40 +543,16 @@ impl Plan {
                 let bit = left & left.wrapping_neg();
                 let end = offset + 64 * at + left.trailing_zeros() as usize;
                 left ^= bit;
-                let start = *past + line::start_of(&text[*past..], end - *past, self.terminator);
+                let is_sure = bit & unsure == 0;
+                let wanted = if is_sure { wanted } else { Wanted::Lines };
+                let start = wanted.start(text, *past, end, self.terminator);
                 *past = text.len().min(end + 1);
-                if bit & unsure == 0 || matches_content(spans, &text[start..end]) {
+                if is_sure || matches_content(spans, &text[start..end]) {
                     push(start..*past)?;
                 }
             }
         }
         ControlFlow::Continue(())
-    }
-}
-
-/// The program of a pattern on the machine's card.
-///
-/// # Errors
-/// Lines of the pattern depend on more than themselves, it has no exact program, or there is no
-/// card.
-pub(crate) fn for_card(hir: &Hir, options: &Options) -> Result<GpuProgram, CudaError> {
-    // Each refusal is a sentence for people who asked for the card.
-    let refused = |reason: &str| Err(CudaError::NoProgram { reason: reason.to_owned() });
-    if options.unit == Unit::Text {
-        return refused("a match may span lines");
-    }
-    if options.terminator == Terminator::Nul {
-        return refused("with lines that end with NUL, ^ also matches behind line feeds");
-    }
-    let Some(streams) = Streams::new(hir, options) else {
-        return refused("it has too many letters, or classes behind a part of a character");
-    };
-    match streams.compiled() {
-        None => refused("it has more operations than a program may have"),
-        Some(CompiledStreams { exact: false, .. }) => {
-            refused("its lines would have to be confirmed one by one")
-        }
-        Some(compiled) => GpuProgram::new(&Cuda::shared()?, compiled.scanner.program(), Reach::Line),
     }
 }
 

@@ -55,6 +55,13 @@ fn check(pattern: &str, text: &[u8]) {
             first.push(base + line.start..base + line.end);
         }
         assert_eq!(first, expected, "{pattern:?} by {engine}, one by one");
+        let (mut ends, mut at) = (Vec::new(), 0);
+        while let Some(end) = regex.first_line_end(&text[at..]) {
+            at += end;
+            ends.push(at);
+        }
+        let expected_ends: Vec<usize> = expected.iter().map(|line| line.end).collect();
+        assert_eq!(ends, expected_ends, "{pattern:?} by {engine}, ends alone");
         assert_eq!(regex.find_iter(text).collect::<Vec<_>>(), spans, "{pattern:?} by {engine}");
         let mut each = Vec::new();
         if regex

@@ -93,7 +93,7 @@ impl Direct {
             if near.len() < rest.len() && memchr::memchr(b'\n', near).is_none() {
                 let matching = match self.matches_early(rest) {
                     true => Some(pattern::line::end_of(rest, near.len(), b'\n')),
-                    false => self.first_line_end(rest),
+                    false => self.query.first_line_end(rest),
                 };
                 let Some(end) = matching else { break };
                 count += 1;
@@ -113,16 +113,6 @@ impl Direct {
             at += end;
         }
         count
-    }
-
-    /// The end of the first matching line of a text.
-    fn first_line_end(&self, text: &[u8]) -> Option<usize> {
-        let mut end = None;
-        let _ = self.query.matching_lines(text, |line| {
-            end = Some(line.end);
-            ControlFlow::Break(())
-        });
-        end
     }
 
     /// Whether the beginning of a long line shows that it matches.
@@ -190,12 +180,14 @@ impl Direct {
     ) -> Option<u64> {
         let part = &text[context.piece.clone()];
         printed.clear();
-        let any_nul = context.checks_lines && memchr::memchr(0, part).is_some();
-        let by_bits = scratch.dense && context.most.is_none() && !any_nul;
+        // Lines that are printed one by one are looked at one by one: a look at the whole piece
+        // would read it from memory before the search does, which asks for it ahead.
+        let any_nul = || context.checks_lines && memchr::memchr(0, part).is_some();
+        let by_bits = scratch.dense && context.most.is_none() && !any_nul();
         let ends = if by_bits { self.print_bits(text, context, &mut scratch.bits, printed) } else { None };
         let is_done = ends.is_some() || by_bits && self.print_marked(text, context, scratch, printed);
         if !is_done {
-            self.print_lines(text, context, any_nul, printed);
+            self.print_lines(text, context, context.checks_lines, printed);
         }
         scratch.dense = is_dense(self.answer, printed.reported.max(printed.lines), part.len());
         ends

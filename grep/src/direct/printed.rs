@@ -50,10 +50,17 @@ impl Printed {
         }
     }
 
-    /// Copies the text if it is still needed, where its owner keeps it.
+    /// Copies the text of the stretches, if there are any, where its owner keeps it. Nothing else
+    /// is copied: the text may be a whole file, of which this is a piece.
     pub(super) fn keep_copy(&mut self, text: &[u8]) {
-        if let Some((_, last)) = self.stretches.last() {
-            self.kept = Some((text[..last.end].to_vec(), 0));
+        let mut copy = Vec::with_capacity(self.stretches.iter().map(|(_, stretch)| stretch.len()).sum());
+        for (_, stretch) in &mut self.stretches {
+            let start = copy.len();
+            copy.extend_from_slice(&text[stretch.clone()]);
+            *stretch = start..copy.len();
+        }
+        if !copy.is_empty() {
+            self.kept = Some((copy, 0));
         }
     }
 
@@ -157,6 +164,8 @@ mod tests {
         printed.keep_copy(&text);
         printed.write(&[], &mut copied).unwrap();
         assert!(copied == expected);
+        let kept = printed.kept.as_ref().map_or(0, |(buffer, _)| buffer.len());
+        assert_eq!(kept, long + (long + 6), "only stretches are copied");
         printed.clear();
         assert!(printed.is_empty());
     }

@@ -60,8 +60,8 @@ impl Direct {
         let Matching::Query(query) = matching else { return None };
         let arguments = &settings.arguments;
         // Separators between files depend on the results of both paths; with several threads the
-        // writer adds them.
-        let separated = settings.threads == 1 && settings.file_separator.is_some();
+        // writer adds them, and one file has none.
+        let separated = settings.threads == 1 && settings.file_separator.is_some() && !settings.one_file;
         let answer = answer(settings)?;
         let spans = matches!(answer, Answer::Matches | Answer::CountMatches);
         let empty = spans && (query.main().can_be_empty() || arguments.invert_match);

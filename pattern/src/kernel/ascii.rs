@@ -7,9 +7,16 @@ use crate::vectors::{allows, Vectors};
 /// Bytes that are united before any is looked at.
 const GROUP_BYTES: usize = 1 << 10;
 
+/// Fewer bytes are looked at by the baseline's instructions.
+const SHORT_BYTES: usize = 256;
+
 /// Whether every byte is ASCII. Cost: one pass, which ends about a kilobyte behind another byte.
 pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
-    whole_groups(bytes) == bytes.len()
+    // A line is shorter than the way to the right instructions.
+    match bytes.len() < SHORT_BYTES {
+        true => bytes.is_ascii(),
+        false => whole_groups(bytes) == bytes.len(),
+    }
 }
 
 /// The number of bytes in front of the first one that is not ASCII.
@@ -45,7 +52,7 @@ fn plain(bytes: &[u8]) -> usize {
         for vector in vectors {
             union.iter_mut().zip(vector).for_each(|(union, byte)| *union |= byte);
         }
-        if union.iter().chain(rest).fold(0, |union, byte| union | byte) >= 0x80 {
+        if !(union.is_ascii() && rest.is_ascii()) {
             return start;
         }
         start += group.len();

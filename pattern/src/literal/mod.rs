@@ -10,7 +10,7 @@ pub(crate) mod commonness;
 pub(crate) mod finder;
 pub(crate) mod required;
 
-use crate::line::{self, Push};
+use crate::line::{self, Push, Wanted};
 use finder::Finder;
 use std::ops::ControlFlow;
 
@@ -36,13 +36,18 @@ impl Literal {
         self.finder.kernel()
     }
 
-    /// Pushes the lines that contain the string. Answers where it stopped because the string is
-    /// dense: at the start of a line, or at the end of the text when it did not.
-    pub(crate) fn lines(&self, text: &[u8], terminator: u8, push: &mut Push<'_>) -> ControlFlow<(), usize> {
+    /// Pushes what is wanted of the lines that contain the string. Answers where it stopped because
+    /// the string is dense: at the start of a line, or at the end of the text when it did not.
+    pub(crate) fn lines(
+        &self,
+        text: &[u8],
+        terminator: u8,
+        wanted: Wanted,
+        push: &mut Push<'_>,
+    ) -> ControlFlow<(), usize> {
         let (mut at, mut hits) = (0, 0);
         while let Some(found) = self.finder.find(text, at) {
-            let start = at + line::start_of(&text[at..], found - at, terminator);
-            let line = start..line::end_of(text, found, terminator);
+            let line = wanted.start(text, at, found, terminator)..line::end_of(text, found, terminator);
             at = line.end;
             push(line)?;
             hits += 1;
@@ -82,7 +87,7 @@ mod tests {
         let rare = [b"ab\n".repeat(10_000), b"a b".to_vec()].concat();
         let lines = |text: &[u8]| {
             let mut lines = Vec::new();
-            let end = Literal::new(b" ").lines(text, b'\n', &mut |line| {
+            let end = Literal::new(b" ").lines(text, b'\n', Wanted::Lines, &mut |line| {
                 lines.push(line);
                 ControlFlow::Continue(())
             });

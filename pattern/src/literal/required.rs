@@ -5,17 +5,18 @@
 //! Unicode classes for every byte, as long as it is rare. [`Required::of`] reads the string off the
 //! expression: a literal on the way through all concatenations, captures and repetitions of at
 //! least once. Of several it is the one that is likely to be rarest ([`estimate`], by a rough table
-//! in place of statistics of a text that is not known yet). Lines with it are confirmed in groups:
-//! few by an automaton, many by the program, which runs over copies of them side by side at a tenth
-//! of the cost. Where the string is all of the expression but assertions about words (`\bname\b`,
-//! and `-w` of a grep), the two bytes beside it tell at once, unless they are beyond ASCII. Where a
-//! text shows more than one hit in [`Required::sparse_bytes`] bytes the search is given up, for
-//! this text and the next few, and bit streams go on. Left out: sets of strings, one of which every
-//! match contains.
+//! in place of statistics of a text that is not known yet). Where another string stands before it
+//! in every match, lines whose beginning lacks that one are passed over. Others are confirmed in
+//! groups: few by an automaton, many by the program, which runs over copies of them side by side at
+//! a tenth of the cost. Where the string is all of the expression but assertions about words
+//! (`\bname\b`, and `-w` of a grep), the two bytes beside it tell at once, unless they are beyond
+//! ASCII. Where a text shows more than one hit in [`Required::sparse_bytes`] bytes the search is
+//! given up, for this text and the next few, and bit streams go on. Left out: sets of strings, one
+//! of which every match contains.
 
 use super::commonness::commonness;
 use super::finder::Finder;
-use crate::line::{self, Push};
+use crate::line::{self, Push, Wanted};
 use regex_syntax::hir::{Hir, HirKind, Look};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -53,6 +54,8 @@ pub(crate) struct Required {
     finder: Finder,
     /// Whether every match holds the string twice.
     twice: bool,
+    /// What stands before the string in every match.
+    before: Option<Before>,
     cost: Cost,
     /// What stands beside the string, where that decides.
     edges: Option<Edges>,
@@ -67,8 +70,9 @@ impl Required {
     pub(crate) fn of(hir: &Hir, cost: Cost) -> Option<Required> {
         let string = rarest(hir)?;
         let (finder, twice) = (Finder::new(string), times(hir, string) > 1);
+        let (before, edges) = (Before::of(hir, string), Edges::of(hir));
         let (dense_texts, confirmed) = Default::default();
-        Some(Required { finder, twice, cost, edges: Edges::of(hir), dense_texts, confirmed })
+        Some(Required { finder, twice, before, cost, edges, dense_texts, confirmed })
     }
 
     /// The string.
@@ -97,12 +101,14 @@ impl Required {
         confirmed >= self.cost.patience_lines
     }
 
-    /// Hands groups of lines that contain the string to `confirm`. Answers where it stopped because
+    /// Hands groups of lines that contain the string to `confirm`, and pushes what is wanted of
+    /// those that need no confirmation. Answers where it stopped because
     /// the string is dense: at the start of a line, or at the end of the text when it did not.
     pub(crate) fn lines(
         &self,
         text: &[u8],
         terminator: u8,
+        wanted: Wanted,
         confirm: &mut Confirm<'_>,
         push: &mut Push<'_>,
     ) -> ControlFlow<(), usize> {
@@ -131,9 +137,17 @@ impl Required {
                 next = self.finder.find(text, found + 1);
                 continue;
             }
-            let start = at + line::start_of(&text[at..], found - at, terminator);
+            let is_sure = verdict == Verdict::Holds && is_sparse;
+            let wanted = if is_sure { wanted } else { Wanted::Lines };
+            let start = wanted.start(text, at, found, terminator);
+            if is_sparse && self.before.as_ref().is_some_and(|before| !before.stands_in(&text[start..found]))
+            {
+                spent += sparse_bytes / ONCE_PART;
+                next = self.finder.find(text, found + 1);
+                continue;
+            }
             let line = start..line::end_of(text, found, terminator);
-            if verdict == Verdict::Holds && is_sparse {
+            if is_sure {
                 spent += sparse_bytes / ONCE_PART;
                 at = line.end;
                 // Lines are pushed in order.
@@ -161,6 +175,39 @@ impl Required {
         }
         confirm(&group.lines, push)?;
         ControlFlow::Continue(text.len())
+    }
+}
+
+/// A string that stands before another one in every match, so that lines with the other one alone
+/// need no more than a look at their beginning.
+#[derive(Debug)]
+struct Before {
+    string: Box<[u8]>,
+    /// Where its rarest byte is.
+    rarest: usize,
+}
+
+impl Before {
+    /// The rarest string of the parts in front of the one that has `string`.
+    fn of(hir: &Hir, string: &[u8]) -> Option<Before> {
+        let parts = match hir.kind() {
+            HirKind::Capture(capture) => return Before::of(&capture.sub, string),
+            HirKind::Concat(parts) => parts,
+            _ => return None,
+        };
+        let place = parts.iter().position(|part| rarest(part) == Some(string))?;
+        let Some(before) = parts[..place].iter().filter_map(rarest).min_by_key(|before| rank(before)) else {
+            return Before::of(&parts[place], string);
+        };
+        let rarest = (0..before.len()).min_by_key(|&at| commonness(before[at]))?;
+        Some(Before { string: before.into(), rarest })
+    }
+
+    /// Whether it stands in the beginning of a line.
+    fn stands_in(&self, beginning: &[u8]) -> bool {
+        let places = memchr::memchr_iter(self.string[self.rarest], beginning);
+        let starts = places.filter_map(|at| at.checked_sub(self.rarest));
+        starts.into_iter().any(|start| beginning[start..].starts_with(&self.string))
     }
 }
 
@@ -355,7 +402,7 @@ mod tests {
             let mut confirm = |lines: &[Range<usize>], push: &mut Push<'_>| {
                 lines.iter().try_for_each(|line| push(line.clone()))
             };
-            let flow = required.lines(text, b'\n', &mut confirm, &mut |line| {
+            let flow = required.lines(text, b'\n', Wanted::Lines, &mut confirm, &mut |line| {
                 candidates.push(line);
                 ControlFlow::Continue(())
             });
@@ -368,6 +415,40 @@ mod tests {
     }
 
     #[test]
+    fn lines_without_the_string_before_are_passed_over() {
+        let before = |pattern: &str| {
+            let hir = regex_syntax::parse(pattern).unwrap();
+            let required = Required::of(&hir, Cost { sparse_bytes: 1024, patience_lines: 0 }).unwrap();
+            let before = required.before.map(|before| String::from_utf8(before.string.into()).unwrap());
+            (String::from_utf8_lossy(required.finder.string()).into_owned(), before)
+        };
+        for (pattern, string, string_before) in [
+            ("if.{0,30}return", "return", Some("if")),
+            ("(fn .*(in)+ .*mutex_unlock)x", "mutex_unlock", Some("fn ")),
+            ("return.*if", "return", None),
+            ("(?:if)?.*return", "return", None),
+            ("a+b?mutex.*at", "mutex", Some("a")),
+            ("xq.*xq", "xq", None),
+        ] {
+            let expected = (string.to_owned(), string_before.map(str::to_owned));
+            assert_eq!(before(pattern), expected, "{pattern}");
+        }
+        let hir = regex_syntax::parse("if.{0,30}return").unwrap();
+        let required = Required::of(&hir, Cost { sparse_bytes: 40, patience_lines: 0 }).unwrap();
+        let text =
+            b"if return\nfi return\ni\nf return if return\nreturn if\nreturn if iif return\nif\nreturn";
+        let mut candidates = Vec::new();
+        let mut confirm = |lines: &[Range<usize>], push: &mut Push<'_>| {
+            lines.iter().try_for_each(|line| push(line.clone()))
+        };
+        let _ = required.lines(text, b'\n', Wanted::Lines, &mut confirm, &mut |line| {
+            candidates.push(String::from_utf8_lossy(&text[line]).into_owned());
+            ControlFlow::Continue(())
+        });
+        assert_eq!(candidates, ["if return\n", "f return if return\n", "return if iif return\n"]);
+    }
+
+    #[test]
     fn a_dense_string_is_given_up_for_some_texts() {
         let hir = regex_syntax::parse(r"\w+ab").unwrap();
         let required = Required::of(&hir, Cost { sparse_bytes: 100, patience_lines: 0 }).unwrap();
@@ -376,7 +457,7 @@ mod tests {
             let mut confirm = |lines: &[Range<usize>], push: &mut Push<'_>| {
                 lines.iter().filter(|line| line.len() > 3).try_for_each(|line| push(line.clone()))
             };
-            let flow = required.lines(text, b'\n', &mut confirm, &mut |_| {
+            let flow = required.lines(text, b'\n', Wanted::Lines, &mut confirm, &mut |_| {
                 count += 1;
                 ControlFlow::Continue(())
             });

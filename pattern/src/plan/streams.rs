@@ -62,6 +62,10 @@ const SPARSE_BYTES: usize = 1 << 10;
 /// Candidates of a text that are confirmed whatever its length.
 const SLACK_CANDIDATES: usize = 8;
 
+/// Lines of a chunk that are looked at one by one, before the chunk is searched for characters that
+/// are not ASCII.
+const FEW_MARKED: usize = 4;
+
 /// The number of parts after one with many candidates for which no candidates are looked for.
 const DENSE_PARTS: u32 = 31;
 
@@ -462,34 +466,60 @@ impl Default for OtherLines {
 
 impl OtherLines {
     /// Looks through the lines whose ends are marked in the chunk at `offset`; whether any of them
-    /// holds other characters. Cost: nothing where nothing is marked.
+    /// holds other characters. Cost: nothing where nothing is marked; in a chunk of ASCII a look at
+    /// one line.
     fn find_marked(&mut self, text: &[u8], offset: usize, words: &[u64]) -> bool {
         let mut is_any = false;
-        let mut past = 0;
+        let (mut past, mut looked_at, mut is_ascii_chunk) = (0, 0, false);
+        let chunk = &text[offset.min(text.len())..text.len().min(offset + 64 * words.len())];
         self.ends[..words.len()].fill(0);
-        let chunk_is_ascii =
-            || is_ascii(&text[offset.min(text.len())..text.len().min(offset + 64 * words.len())]);
-        let mut within_chunk = None;
         for (at, &word) in words.iter().enumerate() {
             let mut left = word;
             while left != 0 {
                 let bit = left & left.wrapping_neg();
                 let end = offset + 64 * at + left.trailing_zeros() as usize;
                 left ^= bit;
+                // Of the lines that lie within the chunk, most need no look of their own.
+                if past > offset && looked_at == 0 {
+                    is_ascii_chunk = is_ascii(&chunk[past - offset..]);
+                }
+                looked_at += usize::from(past > offset);
+                if is_ascii_chunk {
+                    return is_any;
+                }
+                if looked_at > FEW_MARKED {
+                    return self.find_among(chunk, past - offset, words) || is_any;
+                }
                 let start = past + line::start_of(&text[past..], end - past, self.terminator);
                 past = text.len().min(end + 1);
-                // Of the lines that lie within the chunk, most need no look of their own.
-                let is_sure = start >= offset && *within_chunk.get_or_insert_with(chunk_is_ascii);
-                if !is_sure && !is_ascii(&text[start..end]) {
+                if !is_ascii(&text[start..end]) {
                     self.ends[at] |= bit;
                     is_any = true;
-                }
-                if is_sure {
-                    return is_any;
                 }
             }
         }
         is_any
+    }
+
+    /// Goes from character to character beyond ASCII, from the start of a line in a chunk on, to
+    /// those of the lines that are marked; whether there are any.
+    fn find_among(&mut self, chunk: &[u8], mut at: usize, words: &[u64]) -> bool {
+        let mut is_any = false;
+        loop {
+            at += ascii_prefix(&chunk[at..]);
+            if at == chunk.len() {
+                return is_any;
+            }
+            // A line that goes on is looked at as a whole where its end is marked. The last one
+            // may have no terminator, and is marked behind the chunk's text.
+            at = memchr::memchr(self.terminator, &chunk[at..]).map_or(chunk.len(), |end| at + end);
+            if let Some(word) = words.get(at / 64) {
+                let bit = word & 1 << (at % 64);
+                self.ends[at / 64] |= bit;
+                is_any |= bit != 0;
+            }
+            at = chunk.len().min(at + 1);
+        }
     }
 
     /// Looks through the chunk of `words` words at `offset`; whether any such line is in it.

@@ -7,6 +7,7 @@ use super::long_line::LongLine;
 use super::options::{Options, Terminator, Unit};
 use super::spans::Spans;
 use super::starts::{Scratch, Starts, BATCH_MATCHES};
+use crate::line::Wanted;
 use crate::plan::Plan;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
@@ -64,7 +65,9 @@ impl Regex {
     pub fn is_match(&self, text: &[u8]) -> bool {
         match self.options.unit {
             Unit::Text => self.spans().is_match(text),
-            Unit::Line => self.matching_lines(text, |_| ControlFlow::Break(())).is_break(),
+            Unit::Line => {
+                self.plan.lines(self.spans(), text, Wanted::Ends, &mut |_| ControlFlow::Break(())).is_break()
+            }
         }
     }
 
@@ -103,9 +106,32 @@ impl Regex {
         mut push: impl FnMut(Range<usize>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match self.options.unit {
-            Unit::Line => self.plan.lines(self.spans(), text, &mut push),
+            Unit::Line => self.plan.lines(self.spans(), text, Wanted::Lines, &mut push),
             Unit::Text => self.lines_of_matches(text, &mut push),
         }
+    }
+
+    /// The end of the first matching line, its terminator included.
+    ///
+    /// Cost: where lines are long, less than [`Regex::matching_lines`] takes up to there, which
+    /// also looks for the start of the line.
+    ///
+    /// ```
+    /// let regex = lightfoot_pattern::Regex::new("o")?;
+    /// assert_eq!(regex.first_line_end(b"six\none\n"), Some(8));
+    /// # Ok::<(), lightfoot_pattern::regex::Error>(())
+    /// ```
+    pub fn first_line_end(&self, text: &[u8]) -> Option<usize> {
+        let mut end = None;
+        let mut first = |line: Range<usize>| {
+            end = Some(line.end);
+            ControlFlow::Break(())
+        };
+        let _ = match self.options.unit {
+            Unit::Line => self.plan.lines(self.spans(), text, Wanted::Ends, &mut first),
+            Unit::Text => self.lines_of_matches(text, &mut first),
+        };
+        end
     }
 
     /// The first matching line, its terminator included.
@@ -126,9 +152,8 @@ impl Regex {
             Unit::Text => self.lines_of_matches(text, &mut first),
         };
         if near_has.is_continue() && self.options.unit == Unit::Line {
-            let _ = self
-                .plan
-                .lines(self.spans(), &text[near..], &mut |line| first(near + line.start..near + line.end));
+            let mut first = |line: Range<usize>| first(near + line.start..near + line.end);
+            let _ = self.plan.lines(self.spans(), &text[near..], Wanted::Lines, &mut first);
         }
         found
     }

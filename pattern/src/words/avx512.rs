@@ -35,7 +35,8 @@ pub(super) fn mark(tables: &Tables, text: &[u8], from: usize, end: usize, marks:
     // SAFETY: kernels are chosen after `is_available`, and the ranges were checked just now.
     unsafe {
         match (&tables.filters[..], tables.fold) {
-            ([], _) => hashed(tables, text, from, end, marks),
+            ([], _) if tables.step == 2 => hashed::<2>(tables, text, from, end, marks),
+            ([], _) => hashed::<1>(tables, text, from, end, marks),
             ([one], 0) => filtered::<1, 0>(tables, [one, one], text, from, end, marks),
             ([one], _) => filtered::<1, 0x20>(tables, [one, one], text, from, end, marks),
             ([one, two, ..], 0) => filtered::<2, 0>(tables, [one, two], text, from, end, marks),
@@ -82,7 +83,7 @@ unsafe fn filtered<const FILTERS: usize, const FOLD: u8>(
         }
         // Appends without asking whether there are any marks: a branch here cannot be predicted,
         // and costs more than it saves.
-        count = append(marks, count, (at - from) as i16, mask);
+        count = append::<1>(marks, count, (at - from) as i16, mask);
     }
     // SAFETY: the marks are those of windows in the chunk, `count` of them.
     unsafe { looked_up::<true>(tables, text, from, marks, count) }
@@ -104,28 +105,36 @@ fn row_at(quarters: [__m512i; 4], row: __m512i) -> __m512i {
     _mm512_mask_blend_epi8(_mm512_movepi8_mask(row), low, high)
 }
 
-/// Marks windows by the first bitmap, then drops those that do not pass the second. With thousands
-/// of words, filters would pass nearly everything.
+/// Marks windows by the first bitmap, at every position or every second one of the text, then drops
+/// those that do not pass the second. With thousands of words, filters would pass nearly
+/// everything.
 ///
 /// # Safety
 /// The processor has the instructions, and the chunk with its margin lies within the text. `mark`
 /// checks both.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,gfni,popcnt")]
-unsafe fn hashed(tables: &Tables, text: &[u8], from: usize, end: usize, marks: &mut Marks) -> usize {
-    // Lane `k` of 16 gets bytes `k` to `k + 3`.
-    let spread: [u8; 64] = std::array::from_fn(|at| (at / 4 + at % 4) as u8);
+unsafe fn hashed<const STEP: usize>(
+    tables: &Tables,
+    text: &[u8],
+    from: usize,
+    end: usize,
+    marks: &mut Marks,
+) -> usize {
+    // Lane `k` of 16 gets the four bytes from `STEP * k` on.
+    let spread: [u8; 64] = std::array::from_fn(|at| (STEP * (at / 4) + at % 4) as u8);
     let spread = load(&spread);
+    let skipped = from.next_multiple_of(STEP) - from;
     let mut count = 0;
-    for at in (from..end).step_by(64) {
+    for at in (from + skipped..end).step_by(64) {
         _mm_prefetch(text.as_ptr().wrapping_add(at + AHEAD_BYTES).cast(), _MM_HINT_T0);
         let mut mask = 0u64;
-        for quarter in 0..4 {
-            let bytes = load(&text[at + 16 * quarter..]);
+        for group in 0..4 / STEP {
+            let bytes = load(&text[at + 16 * STEP * group..]);
             let windows = _mm512_permutexvar_epi8(spread, bytes);
             let passed = bitmap_passes::<0>(tables, folded(tables, windows), u16::MAX);
-            mask |= u64::from(passed) << (16 * quarter);
+            mask |= u64::from(passed) << (16 * group);
         }
-        count = append(marks, count, (at - from) as i16, mask);
+        count = append::<STEP>(marks, count, (at - from) as i16, mask);
     }
     // SAFETY: the marks are those of windows in the chunk, `count` of them.
     unsafe { looked_up::<false>(tables, text, from, marks, count) }
@@ -201,20 +210,21 @@ fn bitmap_passes<const NUMBER: usize>(tables: &Tables, windows: __m512i, asked: 
     _mm512_test_epi32_mask(words, bit)
 }
 
-/// Appends the offsets of a mask's bits to the marks, and returns the new number of marks.
+/// Appends the offsets of a mask's bits to the marks, a bit for `STEP` positions; the new number of
+/// marks.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 #[inline]
-fn append(marks: &mut Marks, count: usize, base: i16, mask: u64) -> usize {
-    const PLACES: [u8; 64] = {
+fn append<const STEP: usize>(marks: &mut Marks, count: usize, base: i16, mask: u64) -> usize {
+    let places: [u8; 64] = const {
         let mut places = [0; 64];
         let mut at = 0;
         while at < 64 {
-            places[at] = at as u8;
+            places[at] = (STEP * at) as u8;
             at += 1;
         }
         places
     };
-    let offsets = _mm512_maskz_compress_epi8(mask, load(&PLACES));
+    let offsets = _mm512_maskz_compress_epi8(mask, load(&places));
     let base = _mm512_set1_epi16(base);
     store(&mut marks[count..], _mm512_add_epi16(base, _mm512_cvtepu8_epi16(_mm512_castsi512_si256(offsets))));
     let number = mask.count_ones() as usize;

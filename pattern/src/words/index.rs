@@ -43,23 +43,28 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// An index for windows that are rare in `text`. Cost: reads 64 KB of text and every word,
-    /// which takes some hundred microseconds for thousands of words.
-    pub(super) fn new(list: &List, text: &[u8]) -> Index {
+    /// An index for windows that are rare in `text`, and for a kernel that tells so many words'
+    /// windows without a look into memory. With more, each word that is long enough has two windows
+    /// one byte apart, so that every second position is looked at. Cost: reads 64 KB of text and
+    /// every word, which takes some hundred microseconds for thousands of words.
+    pub(super) fn new(list: &List, text: &[u8], most_in_registers: usize) -> Index {
         let shortest = list.words.iter().map(|word| word.bytes.len()).min().unwrap_or(0);
         let length = shortest.min(4);
         let folds = list.words.iter().any(|word| word.folds.iter().any(|&fold| fold != 0));
-        let mut tables = Tables::new(length, list.words.len(), if folds { CASE_BIT } else { 0 });
+        let step = if list.words.len() > most_in_registers && shortest > length { 2 } else { 1 };
+        let mut tables = Tables::new(length, list.words.len(), if folds { CASE_BIT } else { 0 }, step);
         let sample = sample(text, &tables);
-        let mut windows = Vec::with_capacity(list.words.len());
-        let words = list.words.iter().enumerate().map(|(number, word)| {
-            let window = rarest(word, length, &tables, &sample);
-            let folded = tables.folded(value(&word.bytes[window..window + length]));
-            tables.add(folded);
-            windows.push(folded);
-            Word::new(word, number, window, hash(folded))
-        });
-        let mut words: Vec<Word> = words.collect();
+        let mut windows = Vec::with_capacity(step * list.words.len());
+        let mut words = Vec::with_capacity(step * list.words.len());
+        for (number, word) in list.words.iter().enumerate() {
+            let first = rarest(word, length, &tables, &sample);
+            for window in first..first + step {
+                let folded = tables.folded(value(&word.bytes[window..window + length]));
+                tables.add(folded);
+                windows.push(folded);
+                words.push(Word::new(word, number, window, hash(folded)));
+            }
+        }
         tables.add_nibbles(&windows, length);
         words.sort_by_key(|word| word.hash);
         let bits = (words.len().max(8).ilog2() + 2).min(16);
@@ -172,13 +177,16 @@ fn sample_place(window: u32) -> usize {
     (hash(window) >> (32 - SAMPLE_BITS)) as usize
 }
 
-/// The offset of a word's rarest window.
+/// The offset of a word's rarest window, or of the first one of the rarest two.
 fn rarest(word: &Spelling, length: usize, tables: &Tables, sample: &[u16]) -> usize {
-    let cost = |&at: &usize| {
-        let window = &word.bytes[at..at + length];
-        (sample[sample_place(tables.folded(value(window)))], commonness(window))
+    let cost = |&first: &usize| {
+        let windows = (first..first + tables.step).map(|at| &word.bytes[at..at + length]);
+        windows.fold((0, 0), |(times, common), window| {
+            let sampled = sample[sample_place(tables.folded(value(window)))];
+            (times + u32::from(sampled), common + commonness(window))
+        })
     };
-    (0..=word.bytes.len() - length).min_by_key(cost).unwrap_or(0)
+    (0..=word.bytes.len() + 1 - length - tables.step).min_by_key(cost).unwrap_or(0)
 }
 
 /// A rough measure of how common a window's bytes are in text: letters of frequent words weigh

@@ -19,7 +19,7 @@ mod scalar;
 mod set;
 mod tables;
 
-use crate::line::{self, Push};
+use crate::line::{self, Push, Wanted};
 use crate::regex::automaton::Automaton;
 use index::Index;
 use list::List;
@@ -31,12 +31,15 @@ use std::sync::OnceLock;
 use tables::Tables;
 
 /// A way to mark the windows of a chunk.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct MarkKernel {
     name: &'static str,
     is_available: fn() -> bool,
     /// The fewest words for which it is faster than the automaton.
     fewest_words: usize,
+    /// With more words, it looks for each position into memory; then every second position is
+    /// looked at, where words are long enough.
+    most_in_registers: usize,
     /// Marks the windows at positions `from..end` that pass the tables, and returns their number.
     /// The range is a multiple of 64 bytes and at most a chunk.
     mark: fn(&Tables, &[u8], usize, usize, &mut Marks) -> usize,
@@ -46,10 +49,28 @@ struct MarkKernel {
 /// than the automaton. AVX2 leaves out marks that the tables of nibbles tell to be no words.
 const KERNELS: &[MarkKernel] = &[
     #[cfg(target_arch = "x86_64")]
-    MarkKernel { name: "avx512", is_available: avx512::is_available, fewest_words: 1, mark: avx512::mark },
+    MarkKernel {
+        name: "avx512",
+        is_available: avx512::is_available,
+        fewest_words: 1,
+        most_in_registers: tables::WORDS_OF_TWO_FILTERS,
+        mark: avx512::mark,
+    },
     #[cfg(target_arch = "x86_64")]
-    MarkKernel { name: "avx2", is_available: avx2::is_available, fewest_words: 1, mark: avx2::mark },
-    MarkKernel { name: "scalar", is_available: || true, fewest_words: usize::MAX, mark: scalar::mark },
+    MarkKernel {
+        name: "avx2",
+        is_available: avx2::is_available,
+        fewest_words: 1,
+        most_in_registers: tables::WORDS_OF_NIBBLES,
+        mark: avx2::mark,
+    },
+    MarkKernel {
+        name: "scalar",
+        is_available: || true,
+        fewest_words: usize::MAX,
+        most_in_registers: usize::MAX,
+        mark: scalar::mark,
+    },
 ];
 
 /// A search for many words.
@@ -92,16 +113,18 @@ impl Words {
         count
     }
 
-    /// Pushes the lines that contain a word. `spans` is the automaton of the same words.
+    /// Pushes what is wanted of the lines that contain a word. `spans` is the automaton of the same
+    /// words.
     pub(crate) fn lines(
         &self,
         spans: &Automaton,
         text: &[u8],
         terminator: u8,
+        wanted: Wanted,
         push: &mut Push<'_>,
     ) -> ControlFlow<()> {
         self.hits(spans, text, terminator, |past, at, end| {
-            push(past + line::start_of(&text[past..], at - past, terminator)..end)
+            push(wanted.start(text, past, at, terminator)..end)
         })
     }
 
@@ -114,7 +137,7 @@ impl Words {
         terminator: u8,
         mut report: impl FnMut(usize, usize, usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let index = self.index.get_or_init(|| Index::new(&self.list, text));
+        let index = self.index.get_or_init(|| Index::new(&self.list, text, self.kernel.most_in_registers));
         let mut marks = [0u16; CHUNK_BYTES + 64];
         // `from` is where the next chunk begins. `past` is the end of the last reported line: marks
         // before it stand in a line that is reported already.

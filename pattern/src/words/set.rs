@@ -42,7 +42,7 @@ impl WordSet {
     fn with_kernel(words: &[Spelled], sample: &[u8], kernel: &'static MarkKernel) -> Option<WordSet> {
         let spelling = |word: &Spelled| Spelling { bytes: word.bytes.clone(), folds: word.folds.clone() };
         let list = List { words: words.iter().map(spelling).collect(), ..List::default() };
-        let index = Index::new(&list, sample);
+        let index = Index::new(&list, sample, kernel.most_in_registers);
         Some(WordSet { words: Words::with_kernel(list, kernel)?, index })
     }
 
@@ -65,15 +65,38 @@ impl WordSet {
 mod tests {
     use super::*;
 
+    fn exact(word: &[u8]) -> Spelled {
+        Spelled { bytes: word.to_vec(), folds: vec![0; word.len()] }
+    }
+
     #[test]
     fn all_places_of_all_words_are_found() {
-        let list: Vec<Spelled> = ["abc", "abcd", "bcd", "dab", "cabcabcabcabcabcabc", "abc"]
-            .iter()
-            .map(|word| Spelled { bytes: word.as_bytes().to_vec(), folds: vec![0; word.len()] })
-            .chain([Spelled { bytes: b"xy".to_vec(), folds: vec![0x20; 2] }])
-            .collect();
+        let words: [&[u8]; 6] = [b"abc", b"abcd", b"bcd", b"dab", b"cabcabcabcabcabcabc", b"abc"];
+        let folded = Spelled { bytes: b"xy".to_vec(), folds: vec![0x20; 2] };
+        let list: Vec<Spelled> = words.into_iter().map(exact).chain([folded]).collect();
         let text =
             [&b"abcdabcabcabcabcabcabcXy-xYabc"[..], &b"-".repeat(300), &b"dabcd xy".repeat(700)].concat();
+        check(&list, &text);
+    }
+
+    #[test]
+    fn each_place_of_a_word_with_two_windows_is_found_once() {
+        let mut random = 7u32;
+        let mut letters = |count: usize| -> Vec<u8> {
+            let letter = || {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                b'a' + (random >> 30) as u8
+            };
+            std::iter::repeat_with(letter).take(count).collect()
+        };
+        // So many that kernels look at every second position.
+        let mut list: Vec<Spelled> = (0..1500).map(|number| exact(&letters(5 + number % 3))).collect();
+        list.extend([exact(b"aaaaa"), exact(b"aaaaaaaa")]);
+        let text = [letters(9000), b"a".repeat(50), letters(500)].concat();
+        check(&list, &text);
+    }
+
+    fn check(list: &[Spelled], text: &[u8]) {
         let mut expected: Vec<(usize, usize)> = Vec::new();
         for (number, word) in list.iter().enumerate() {
             for at in 0..text.len() {
@@ -85,9 +108,9 @@ mod tests {
             }
         }
         for kernel in KERNELS.iter().filter(|kernel| (kernel.is_available)()) {
-            let words = WordSet::with_kernel(&list, &text, kernel).unwrap();
+            let words = WordSet::with_kernel(list, text, kernel).unwrap();
             let mut found = Vec::new();
-            words.each_hit(&text, |word, at| found.push((word, at)));
+            words.each_hit(text, |word, at| found.push((word, at)));
             found.sort_unstable();
             assert_eq!(found, expected, "{}", kernel.name);
         }

@@ -14,10 +14,10 @@
 /// With more words, one filter passes too much.
 const WORDS_OF_ONE_FILTER: usize = 60;
 /// With more words, two filters pass too much.
-const WORDS_OF_TWO_FILTERS: usize = 1200;
+pub(super) const WORDS_OF_TWO_FILTERS: usize = 1200;
 
 /// With more words, the groups of nibbles pass too much.
-const WORDS_OF_NIBBLES: usize = 64;
+pub(super) const WORDS_OF_NIBBLES: usize = 64;
 /// Groups of words that nibbles tell apart, a bit each.
 const GROUPS: usize = 8;
 
@@ -45,6 +45,9 @@ pub(super) struct Tables {
     pub(super) bitmap_bits: u32,
     /// For few words.
     pub(super) nibbles: Option<Nibbles>,
+    /// Positions of a text that are no multiple of this are not looked at: of the windows of a
+    /// word, one stands at another one.
+    pub(super) step: usize,
 }
 
 /// For each byte of a window and each value of its lower and its upper half, the groups of words
@@ -53,22 +56,31 @@ pub(super) struct Tables {
 pub(super) struct Nibbles {
     pub(super) lower: [[u8; 16]; 4],
     pub(super) upper: [[u8; 16]; 4],
+    /// Whether windows have four bytes, all of them ASCII: no other byte passes.
+    pub(super) is_ascii: bool,
 }
 
 impl Nibbles {
-    /// Tables of these windows of `length` bytes.
-    fn new(windows: &[u32], length: usize) -> Nibbles {
+    /// Tables of these windows of `length` bytes, which are folded; bytes of a text are not.
+    fn new(windows: &[u32], length: usize, fold: u8) -> Nibbles {
         // Words whose windows look alike share a group, which then passes little else.
         let mut sorted = windows.to_vec();
         sorted.sort_unstable();
         let fill = |at| if at < length { [0; 16] } else { [u8::MAX; 16] };
-        let mut nibbles = Nibbles { lower: std::array::from_fn(fill), upper: std::array::from_fn(fill) };
+        let mut nibbles = Nibbles {
+            lower: std::array::from_fn(fill),
+            upper: std::array::from_fn(fill),
+            is_ascii: length == 4 && windows.iter().all(|window| window.to_le_bytes().is_ascii()),
+        };
         for (number, window) in sorted.iter().enumerate() {
             let group = 1 << (number * GROUPS / sorted.len());
             for (at, byte) in window.to_le_bytes().into_iter().take(length).enumerate() {
                 nibbles.lower[at][usize::from(byte & 15)] |= group;
                 nibbles.upper[at][usize::from(byte >> 4)] |= group;
             }
+        }
+        for upper in &mut nibbles.upper {
+            *upper = std::array::from_fn(|half| upper[half | usize::from(fold >> 4)]);
         }
         nibbles
     }
@@ -92,14 +104,14 @@ pub(super) struct Filter {
 }
 
 impl Tables {
-    /// Empty tables for windows of `length` bytes of this many words.
-    pub(super) fn new(length: usize, words: usize, fold: u8) -> Tables {
+    /// Empty tables for windows of `length` bytes of this many words, `step` of each.
+    pub(super) fn new(length: usize, words: usize, fold: u8, step: usize) -> Tables {
         let filters = match words {
             _ if words <= WORDS_OF_ONE_FILTER => 1,
             _ if words <= WORDS_OF_TWO_FILTERS => 2,
             _ => 0,
         };
-        let bitmap_bits = if words > WORDS_OF_TWO_FILTERS { 17 } else { 16 };
+        let bitmap_bits = if step * words > WORDS_OF_TWO_FILTERS { 17 } else { 16 };
         let filter = |number| Filter { bytes: Box::new([0; 256]), rows: map(number, length) };
         Tables {
             mask: u32::MAX >> (8 * (4 - length)),
@@ -109,12 +121,14 @@ impl Tables {
             bitmaps: [vec![0; 1 << (bitmap_bits - 5)], vec![0; 1 << (bitmap_bits - 5)]],
             bitmap_bits,
             nibbles: None,
+            step,
         }
     }
 
-    /// Makes the tables of nibbles of all windows, if these are few.
+    /// Makes the tables of nibbles of all windows, if these are few and stand anywhere.
     pub(super) fn add_nibbles(&mut self, windows: &[u32], length: usize) {
-        self.nibbles = (windows.len() <= WORDS_OF_NIBBLES).then(|| Nibbles::new(windows, length));
+        self.nibbles = (self.step == 1 && windows.len() <= WORDS_OF_NIBBLES)
+            .then(|| Nibbles::new(windows, length, self.fold));
     }
 
     /// The window with the case bits set, and without bytes that windows lack.
@@ -151,10 +165,14 @@ impl Tables {
 
     /// Whether the bitmaps let a folded window pass.
     pub(super) fn passes_bitmaps(&self, window: u32) -> bool {
-        self.bitmaps.iter().zip(MULTIPLIERS).all(|(bitmap, multiplier)| {
-            let hash = window.wrapping_mul(multiplier) >> (32 - self.bitmap_bits);
-            bitmap[(hash >> 5) as usize] >> (hash & 31) & 1 == 1
-        })
+        self.bit::<0>(window) & self.bit::<1>(window) == 1
+    }
+
+    /// The bit of a folded window in a bitmap, which is set if a word may have that window.
+    #[inline]
+    pub(super) fn bit<const NUMBER: usize>(&self, window: u32) -> u32 {
+        let hash = window.wrapping_mul(MULTIPLIERS[NUMBER]) >> (32 - self.bitmap_bits);
+        self.bitmaps[NUMBER][(hash >> 5) as usize] >> (hash & 31) & 1
     }
 }
 

@@ -16,6 +16,12 @@ fn kernels() -> impl Iterator<Item = &'static MarkKernel> {
     KERNELS.iter().filter(|kernel| (kernel.is_available)())
 }
 
+/// The kernels as they are where words are many, which look at every second position.
+fn halving() -> impl Iterator<Item = &'static MarkKernel> {
+    let halving = |kernel: &MarkKernel| &*Box::leak(Box::new(MarkKernel { most_in_registers: 0, ..*kernel }));
+    kernels().map(halving)
+}
+
 fn some_words(count: u32) -> Vec<String> {
     (0..count).map(|number| format!("wK{}", number.wrapping_mul(2_654_435_761) % 99_991)).collect()
 }
@@ -26,21 +32,28 @@ fn some_text() -> Vec<u8> {
 
 #[test]
 fn every_kernel_marks_what_the_slow_twin_marks() {
-    let (words, text) = (some_words(2500), some_text());
-    for case in ["", "(?i-u)"] {
-        for count in [1, 20, 60, 61, 500, 1200, 1201, 2500] {
+    let text = some_text();
+    // Words of three bytes have one window each, however many there are.
+    let long: Vec<String> = some_words(3000).into_iter().filter(|word| word.len() > 4).collect();
+    for (case, words) in [("", &long), ("(?i-u)", &long), ("", &some_words(2500))] {
+        for count in [1, 20, 60, 61, 64, 65, 500, 1200, 1201, 2500] {
             let list = list(&words[..count], case);
-            let index = Index::new(&list, &text[..50_000]);
-            for from in [0, 1, 4097] {
-                let end = from + CHUNK_BYTES;
-                let mut expected = [0; CHUNK_BYTES + 64];
-                let number = scalar::mark(&index.tables, &text, from, end, &mut expected);
-                for kernel in kernels() {
-                    let mut marks = [0; CHUNK_BYTES + 64];
-                    let found = (kernel.mark)(&index.tables, &text, from, end, &mut marks);
+            for kernel in kernels() {
+                let index = Index::new(&list, &text[..50_000], kernel.most_in_registers);
+                let is_halved =
+                    count > kernel.most_in_registers && words[..count].iter().all(|word| word.len() > 4);
+                assert_eq!(index.tables.step, if is_halved { 2 } else { 1 });
+                for from in [0, 1, 4097] {
+                    let place = from..from + CHUNK_BYTES;
+                    let (mut marks, mut expected) = ([0; CHUNK_BYTES + 64], [0; CHUNK_BYTES + 64]);
+                    let found = (kernel.mark)(&index.tables, &text, place.start, place.end, &mut marks);
                     let expected = match kernel.name {
-                        "avx2" => marked_without_filters(&index.tables, &text, from..end),
-                        _ => expected[..number].to_vec(),
+                        "avx2" => marked_without_filters(&index.tables, &text, place),
+                        _ => {
+                            let number =
+                                scalar::mark(&index.tables, &text, place.start, place.end, &mut expected);
+                            expected[..number].to_vec()
+                        }
                     };
                     assert_eq!(marks[..found], expected, "{} of {count} from {from}", kernel.name);
                 }
@@ -56,7 +69,8 @@ fn marked_without_filters(tables: &Tables, text: &[u8], place: Range<usize>) -> 
         let window = tables.folded(tables::window_at(text, at));
         tables.passes_bitmaps(window) && tables.nibbles.as_ref().is_none_or(|nibbles| nibbles.pass(window))
     };
-    place.clone().filter(passes).map(|at| (at - place.start) as u16).collect()
+    let places = place.clone().filter(|at| at.is_multiple_of(tables.step));
+    places.filter(passes).map(|at| (at - place.start) as u16).collect()
 }
 
 /// Ends of the lines that contain a word, found by searching for each word.
@@ -73,7 +87,7 @@ fn naive(list: &List, text: &[u8]) -> Vec<usize> {
 
 fn ends(words: &Words, spans: &Automaton, text: &[u8]) -> Vec<usize> {
     let mut ends = Vec::new();
-    let _ = words.lines(spans, text, b'\n', &mut |line| {
+    let _ = words.lines(spans, text, b'\n', Wanted::Lines, &mut |line| {
         ends.push(line.end);
         ControlFlow::Continue(())
     });
@@ -124,15 +138,19 @@ proptest! {
     #[test]
     fn lines_are_those_that_contain_a_word(
         words in prop::collection::vec("[abAB]{2,5}|[a-d]{2,20}|[é-]a[bB]", 1..90),
+        shortest in 1usize..7,
         pieces in prop::collection::vec("[abABcdé \n-]{0,40}", 0..80),
         times in 1usize..12,
         folds in any::<bool>(),
     ) {
         let text = pieces.concat().repeat(times).into_bytes();
+        // Long words have two windows each where they are many.
+        let words: Vec<String> = words.into_iter().filter(|word| word.len() >= shortest).collect();
+        prop_assume!(!words.is_empty());
         let list = list(&words, if folds { "(?i-u)" } else { "" });
         let expected = naive(&list, &text);
         let spans = Automaton::from(meta::Regex::new("never asked").unwrap());
-        for kernel in kernels() {
+        for kernel in kernels().chain(halving()) {
             let search = Words::with_kernel(list.clone(), kernel).unwrap();
             prop_assert_eq!(&ends(&search, &spans, &text), &expected, "{}", kernel.name);
         }

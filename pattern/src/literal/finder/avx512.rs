@@ -1,6 +1,6 @@
 //! Compares 256 positions at a time: AVX-512.
 //!
-//! Cost: per 64 positions two loads, two comparisons and a prefetch; one test for all 256.
+//! Cost: per 64 positions three loads, three comparisons and a prefetch; one test for all 256.
 
 use super::probes::{Found, Probes, AHEAD_BYTES};
 use crate::vectors::{allows, Vectors};
@@ -18,16 +18,20 @@ pub(super) fn find(probes: &Probes, string: &[u8], text: &[u8], from: usize) -> 
     unsafe {
         match string.len() {
             1 => steps::<1>(probes, string, text, from),
-            _ => steps::<2>(probes, string, text, from),
+            2 => steps::<2>(probes, string, text, from),
+            _ => steps::<3>(probes, string, text, from),
         }
     }
 }
 
-/// Looks for one probe or for both.
+/// Looks for one probe, for two, or for all.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn steps<const PROBES: usize>(probes: &Probes, string: &[u8], text: &[u8], from: usize) -> Found {
-    let bytes =
-        [_mm512_set1_epi8(probes.bytes[0].cast_signed()), _mm512_set1_epi8(probes.bytes[1].cast_signed())];
+    let bytes = [
+        _mm512_set1_epi8(probes.bytes[0].cast_signed()),
+        _mm512_set1_epi8(probes.bytes[1].cast_signed()),
+        _mm512_set1_epi8(probes.bytes[2].cast_signed()),
+    ];
     let places = probes.places;
     let mut at = from;
     while let Some(window) = text.get(at..at + STEP_BYTES + string.len()) {
@@ -35,13 +39,17 @@ fn steps<const PROBES: usize>(probes: &Probes, string: &[u8], text: &[u8], from:
         // would call them.
         let first = &window[places[0]..places[0] + STEP_BYTES];
         let second = &window[places[1]..places[1] + STEP_BYTES];
+        let third = &window[places[2]..places[2] + STEP_BYTES];
         let mut masks = [0u64; STEP_BYTES / 64];
         for (number, mask) in masks.iter_mut().enumerate() {
             let here = 64 * number;
             _mm_prefetch::<_MM_HINT_T0>(window.as_ptr().wrapping_add(AHEAD_BYTES + here).cast());
             *mask = _mm512_cmpeq_epi8_mask(load(&first[here..here + 64]), bytes[0]);
-            if PROBES == 2 {
+            if PROBES >= 2 {
                 *mask = _mm512_mask_cmpeq_epi8_mask(*mask, load(&second[here..here + 64]), bytes[1]);
+            }
+            if PROBES == 3 {
+                *mask = _mm512_mask_cmpeq_epi8_mask(*mask, load(&third[here..here + 64]), bytes[2]);
             }
         }
         if masks[0] | masks[1] | masks[2] | masks[3] != 0 {

@@ -1,12 +1,13 @@
-//! Finds a string in a text by searching for two of its bytes at once.
+//! Finds a string in a text by searching for three of its bytes at once.
 //!
-//! The two bytes are those that are rarest by a table, one for a string of one byte. A kernel of
-//! [`KERNELS`] compares hundreds of bytes of the text with both, each at its distance, and compares
-//! the whole string where both stand. A text from memory is read no faster than memory gives it:
-//! kernels ask for it 1 KB ahead; 4 KB ahead is a tenth slower than not at all. What is left at the
-//! end of a text goes to `memchr`'s substring search, which is also the kernel of all other
-//! machines. Left out: strings of which every pair is common; callers give up where hits are dense.
-//! Source: the pair of rare bytes is W. Muła's generic SIMD search (2016).
+//! The bytes are those that are rarest by a table, fewer for a shorter string. A kernel of
+//! [`KERNELS`] compares hundreds of bytes of the text with each, at its distance, and compares the
+//! whole string where all stand: a place where two stand and the string does not costs as much as
+//! a hundred bytes of text. A text from memory is read no faster than memory gives it, and kernels
+//! ask for it ahead. What is left at the end of a text goes to `memchr`'s substring search, which
+//! is also the kernel of all other machines. Left out: strings of which all bytes are common;
+//! callers give up where hits are dense. Source: pairs of rare bytes are W. Muła's generic SIMD
+//! search (2016).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -95,16 +96,18 @@ mod tests {
     #[test]
     fn the_rarest_bytes_are_looked_for() {
         for (string, bytes, places) in [
-            ("mutex_unlock", *b"xk", [4, 11]),
-            ("@", *b"@@", [0, 0]),
-            ("->", *b"->", [0, 1]),
-            ("aab", *b"ab", [0, 2]),
-            ("zz", *b"zz", [0, 1]),
+            ("mutex_unlock", *b"mxk", [0, 4, 11]),
+            ("@", *b"@@@", [0, 0, 0]),
+            ("->", *b"->>", [0, 1, 1]),
+            ("<-", *b"<--", [0, 1, 1]),
+            ("aab", *b"aab", [0, 1, 2]),
+            ("abca", *b"abc", [0, 1, 2]),
+            ("zz", *b"zzz", [0, 1, 1]),
         ] {
             assert_eq!(Probes::of(string.as_bytes()), Probes { bytes, places }, "{string}");
         }
         let long = [&b"e"[..], &b"t".repeat(2 * MOST_DISTANCE), b"\x01"].concat();
-        assert!(Probes::of(&long).places[1] < MOST_DISTANCE);
+        assert!(Probes::of(&long).places[2] < MOST_DISTANCE);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The two bytes of a string that kernels search for, and the results of kernels.
+//! The bytes of a string that kernels search for, and the results of kernels.
 
 use crate::literal::commonness::commonness;
 
@@ -13,27 +13,31 @@ pub(super) enum Found {
     NotBefore(usize),
 }
 
-/// The two bytes, and their positions in the string.
+/// The most bytes of a string that are looked for.
+pub(super) const MOST: usize = 3;
+
+/// The bytes, and their positions in the string, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Probes {
-    pub(super) bytes: [u8; 2],
-    pub(super) places: [usize; 2],
+    pub(super) bytes: [u8; MOST],
+    pub(super) places: [usize; MOST],
 }
 
 impl Probes {
-    /// The rarest byte, and the rarest of the others; twice the same for one byte.
+    /// The rarest bytes, each of another place; the last one again where the string has fewer.
     pub(super) fn of(string: &[u8]) -> Probes {
-        let rarest = |but: Option<usize>| {
-            let places = (0..string.len().min(MOST_DISTANCE)).filter(|&at| Some(at) != but);
-            places.min_by_key(|&at| {
+        let mut places = [0; MOST];
+        for number in 0..MOST {
+            let chosen = &places[..number];
+            let others = (0..string.len().min(MOST_DISTANCE)).filter(|at| !chosen.contains(at));
+            let rarest = others.min_by_key(|&at| {
                 // Another byte is more selective than the same byte again.
-                let again = but.is_some_and(|but| string[but] == string[at]);
+                let again = chosen.iter().any(|&other| string[other] == string[at]);
                 (again, commonness(string[at]))
-            })
-        };
-        let first = rarest(None).unwrap_or(0);
-        let second = rarest(Some(first)).unwrap_or(first);
-        let places = [first.min(second), first.max(second)];
+            });
+            places[number] = rarest.or(chosen.iter().copied().max()).unwrap_or(0);
+        }
+        places.sort_unstable();
         Probes { bytes: places.map(|at| string.get(at).copied().unwrap_or(0)), places }
     }
 }
