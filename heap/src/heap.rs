@@ -1,12 +1,13 @@
 //! The heap while the program runs: reads records, and keeps blocks and places.
 
 use crate::allocator::Function;
-use crate::live::{Block, LiveBlocks, NO_COUNTS};
+use crate::live::{Block, LiveBlocks, NO_COUNTS, WARMED};
 use crate::sites::Sites;
 use crate::thread::{Caller, Entered, Thread};
 use crate::word;
 use event::{masked_reference, Access, Groups, Record, RecordKind, StateLayout, Step, SIZES};
 use std::collections::HashMap;
+use std::ops::Range;
 use symbol::ByNumber;
 
 /// Bytes of a page, to which `pvalloc` rounds.
@@ -55,6 +56,38 @@ const PLAIN: [Accessed; 256] = {
     all
 };
 
+/// The numbers near the addresses of the next records, which were looked up together.
+struct Near {
+    numbers: [u32; WARMED],
+    /// The records that they are of.
+    of: Range<usize>,
+    /// How often blocks had changed then.
+    changes: u64,
+}
+
+impl Near {
+    fn new() -> Near {
+        Near { numbers: [0; WARMED], of: 0..0, changes: 0 }
+    }
+
+    /// The number near the address of the record at an index.
+    #[inline(always)]
+    fn of(&mut self, live: &LiveBlocks, records: &[Record], at: usize) -> u32 {
+        if self.of.contains(&at) && self.changes == live.changes() {
+            return self.numbers[(at - self.of.start) % WARMED];
+        }
+        self.look_up(live, records, at);
+        self.numbers[0]
+    }
+
+    #[inline(never)]
+    fn look_up(&mut self, live: &LiveBlocks, records: &[Record], at: usize) {
+        self.of = at..(at + WARMED).min(records.len());
+        self.changes = live.changes();
+        live.numbers_near(records[self.of.clone()].iter().map(|record| record.address), &mut self.numbers);
+    }
+}
+
 /// Ends of blocks at an address whose beginnings were not read yet.
 ///
 /// The records of one thread are in order. Hence only another thread can have recorded what is
@@ -83,6 +116,8 @@ pub(crate) struct Heap {
     unmatched: ByNumber<u64, Unmatched>,
     /// Allocations whose result was not seen.
     pub(crate) lost: u64,
+    /// Memory in which blocks may lie that were allocated before the heap was followed.
+    pub(crate) before: Vec<Range<u64>>,
 }
 
 impl Heap {
@@ -97,6 +132,7 @@ impl Heap {
             reading: 0,
             unmatched: ByNumber::default(),
             lost: 0,
+            before: Vec::new(),
         }
     }
 
@@ -117,6 +153,13 @@ impl Heap {
         child
     }
 
+    /// Begins all sums anew; blocks that live stay, and their lives count for nothing.
+    pub(crate) fn forget_sums(&mut self) {
+        self.lost = 0;
+        self.sites.forget_sums();
+        self.live.forget_births();
+    }
+
     /// Instructions of all threads so far.
     pub(crate) fn now(&self) -> u64 {
         self.now
@@ -127,14 +170,17 @@ impl Heap {
         const TOOL: u8 = RecordKind::Tool as u8;
         let (mut thread, mut groups) = self.threads.remove(&number).unwrap_or_default();
         self.reading = number;
-        let mut at = 0;
+        let (mut at, mut near) = (0, Near::new());
         while let Some(record) = records.get(at) {
             let plain = PLAIN[usize::from(record.what as u8)];
             at += 1;
             if plain.times > 0 {
                 // What allocating functions do themselves counts for no block.
                 if thread.inside.is_none() {
-                    self.accessed(record.address, &plain);
+                    let number = near.of(&self.live, records, at - 1);
+                    if let Some(number) = self.live.find_as(number, record.address) {
+                        self.accessed_block(number, record.address, &plain);
+                    }
                 }
             } else if record.what as u8 >> 4 == TOOL {
                 self.event(&mut thread, record.extra, record.address);
@@ -171,7 +217,14 @@ impl Heap {
     /// Counts an access.
     #[inline(always)]
     fn accessed(&mut self, address: u64, access: &Accessed) {
-        let Some(number) = self.live.find(address) else { return };
+        if let Some(number) = self.live.find(address) {
+            self.accessed_block(number, address, access);
+        }
+    }
+
+    /// Counts an access of a block.
+    #[inline(always)]
+    fn accessed_block(&mut self, number: u32, address: u64, access: &Accessed) {
         let block = self.live.block(number);
         block.read_bytes += u64::from(access.read_bytes);
         block.written_bytes += u64::from(access.written_bytes);
@@ -301,7 +354,7 @@ impl Heap {
 
     /// Notes an end of a block without its beginning, or that one was found.
     fn balance(&mut self, address: u64, more: i64) {
-        if address == 0 {
+        if address == 0 || (more > 0 && self.is_older(address)) {
             return;
         }
         let known = self.unmatched.entry(address).or_default();
@@ -312,6 +365,12 @@ impl Heap {
         if known.ends == 0 {
             self.unmatched.remove(&address);
         }
+    }
+
+    /// Whether a block that ends at an address was allocated before the heap was followed, because
+    /// none has lain there since.
+    fn is_older(&self, address: u64) -> bool {
+        self.before.iter().any(|memory| memory.contains(&address)) && !self.live.lay_at(address)
     }
 
     /// A block was resized and lies at `result`; it stays a block of the place that allocated it.
