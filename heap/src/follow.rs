@@ -128,7 +128,7 @@ impl Blocks {
     /// host's caches: worth it where many look-ups follow, because alone each waits for memory
     /// twice.
     pub fn warm(&self, addresses: impl Iterator<Item = u64>) {
-        self.heap.live.warm(addresses);
+        std::hint::black_box(self.heap.live.warm(addresses));
     }
 
     /// The address of the call with a number, of which [`CallStack::place`] knows.

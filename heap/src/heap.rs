@@ -1,7 +1,7 @@
 //! The heap while the program runs: reads records, and keeps blocks and places.
 
 use crate::allocator::Function;
-use crate::live::{Block, LiveBlocks, NO_COUNTS, WARMED};
+use crate::live::{Block, LiveBlocks, NO_COUNTS};
 use crate::sites::Sites;
 use crate::thread::{Caller, Entered, Thread};
 use crate::word;
@@ -55,38 +55,6 @@ const PLAIN: [Accessed; 256] = {
     }
     all
 };
-
-/// The numbers near the addresses of the next records, which were looked up together.
-struct Near {
-    numbers: [u32; WARMED],
-    /// The records that they are of.
-    of: Range<usize>,
-    /// How often blocks had changed then.
-    changes: u64,
-}
-
-impl Near {
-    fn new() -> Near {
-        Near { numbers: [0; WARMED], of: 0..0, changes: 0 }
-    }
-
-    /// The number near the address of the record at an index.
-    #[inline(always)]
-    fn of(&mut self, live: &LiveBlocks, records: &[Record], at: usize) -> u32 {
-        if self.of.contains(&at) && self.changes == live.changes() {
-            return self.numbers[(at - self.of.start) % WARMED];
-        }
-        self.look_up(live, records, at);
-        self.numbers[0]
-    }
-
-    #[inline(never)]
-    fn look_up(&mut self, live: &LiveBlocks, records: &[Record], at: usize) {
-        self.of = at..(at + WARMED).min(records.len());
-        self.changes = live.changes();
-        live.numbers_near(records[self.of.clone()].iter().map(|record| record.address), &mut self.numbers);
-    }
-}
 
 /// Ends of blocks at an address whose beginnings were not read yet.
 ///
@@ -170,17 +138,14 @@ impl Heap {
         const TOOL: u8 = RecordKind::Tool as u8;
         let (mut thread, mut groups) = self.threads.remove(&number).unwrap_or_default();
         self.reading = number;
-        let (mut at, mut near) = (0, Near::new());
+        let mut at = 0;
         while let Some(record) = records.get(at) {
             let plain = PLAIN[usize::from(record.what as u8)];
             at += 1;
             if plain.times > 0 {
                 // What allocating functions do themselves counts for no block.
                 if thread.inside.is_none() {
-                    let number = near.of(&self.live, records, at - 1);
-                    if let Some(number) = self.live.find_as(number, record.address) {
-                        self.accessed_block(number, record.address, &plain);
-                    }
+                    self.accessed(record.address, &plain);
                 }
             } else if record.what as u8 >> 4 == TOOL {
                 self.event(&mut thread, record.extra, record.address);
@@ -217,14 +182,7 @@ impl Heap {
     /// Counts an access.
     #[inline(always)]
     fn accessed(&mut self, address: u64, access: &Accessed) {
-        if let Some(number) = self.live.find(address) {
-            self.accessed_block(number, address, access);
-        }
-    }
-
-    /// Counts an access of a block.
-    #[inline(always)]
-    fn accessed_block(&mut self, number: u32, address: u64, access: &Accessed) {
+        let Some(number) = self.live.find(address) else { return };
         let block = self.live.block(number);
         block.read_bytes += u64::from(access.read_bytes);
         block.written_bytes += u64::from(access.written_bytes);

@@ -66,7 +66,6 @@ pub(crate) struct LiveBlocks {
     large: Vec<u32>,
     /// From the lowest byte to behind the highest one of all blocks that ever were.
     reach: Range<u64>,
-    changes: u64,
 }
 
 impl LiveBlocks {
@@ -84,65 +83,60 @@ impl LiveBlocks {
             large: Vec::new(),
             // Of no block yet.
             reach: Range { start: u64::MAX, end: 0 },
-            changes: 0,
         }
     }
 
     /// The number of the block around an address; `None` if no block lives there.
     #[inline(always)]
     pub(crate) fn find(&self, address: u64) -> Option<u32> {
-        self.find_as(self.number_near(address), address)
-    }
-
-    /// The number of the block that lies at an address, or that lay there and has ended; 0 is none.
-    /// It is the same until a block begins to live or moves.
-    #[inline(always)]
-    fn number_near(&self, address: u64) -> u32 {
         let page = address >> PAGE_BITS;
-        let leaf = self.root.get((page >> LEAF_BITS) as usize).copied().unwrap_or(0);
+        let leaf = *self.root.get((page >> LEAF_BITS) as usize)?;
         let entry = self.leaves[leaf as usize + (page as usize & ((1 << LEAF_BITS) - 1))];
-        match entry & WHOLE {
+        if entry == 0 {
+            return self.find_large(address);
+        }
+        let number = match entry & WHOLE {
             0 => self.granules[entry as usize][(address >> GRANULE_BITS) as usize % GRANULES],
             _ => entry & !WHOLE,
-        }
-    }
-
-    /// [`LiveBlocks::find`] for an address with this number near it.
-    #[inline(always)]
-    pub(crate) fn find_as(&self, number: u32, address: u64) -> Option<u32> {
+        };
         // Where no block ever lay is known without the memory of a block.
-        match number != 0 && self.holds(number, address) {
+        if number == 0 {
+            return self.find_large(address);
+        }
+        match self.holds(number, address) {
             true => Some(number),
             false => self.find_large(address),
         }
     }
 
-    /// The numbers near these addresses, whose blocks are in the host's caches then. Reads that wait
-    /// for nothing but their own address go side by side, while those of one look-up behind another
-    /// wait for each other where the processor cannot foresee what lies at an address.
-    pub(crate) fn numbers_near(&self, addresses: impl Iterator<Item = u64>, numbers: &mut [u32; WARMED]) {
+    /// Brings what [`LiveBlocks::find`] will read for these addresses into the host's caches: reads
+    /// that wait for nothing but their own address go side by side. Returns what was read, so that
+    /// it is.
+    pub(crate) fn warm(&self, addresses: impl Iterator<Item = u64>) -> u64 {
+        let mut numbers = [0u32; WARMED];
         let mut count = 0;
         for (slot, address) in numbers.iter_mut().zip(addresses) {
-            *slot = self.number_near(address);
+            let page = address >> PAGE_BITS;
+            let leaf = self.root.get((page >> LEAF_BITS) as usize).copied().unwrap_or(0);
+            let entry = self.leaves[leaf as usize + (page as usize & ((1 << LEAF_BITS) - 1))];
+            *slot = match entry & WHOLE {
+                0 => self.granules[entry as usize][(address >> GRANULE_BITS) as usize % GRANULES],
+                _ => entry & !WHOLE,
+            };
             count += 1;
         }
-        let read = numbers[..count].iter().fold(0, |sum, &number| sum ^ self.blocks[number as usize].address);
-        std::hint::black_box(read);
-    }
-
-    /// Brings what [`LiveBlocks::find`] will read for these addresses into the host's caches.
-    pub(crate) fn warm(&self, addresses: impl Iterator<Item = u64>) {
-        self.numbers_near(addresses, &mut [0; WARMED]);
-    }
-
-    /// How often blocks have begun to live or moved.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes
+        numbers[..count].iter().fold(0, |sum, &number| sum ^ self.blocks[number as usize].address)
     }
 
     /// Whether a block lay at an address that has ended, or another one lies there.
     pub(crate) fn lay_at(&self, address: u64) -> bool {
-        self.number_near(address) != 0
+        let page = address >> PAGE_BITS;
+        let leaf = self.root.get((page >> LEAF_BITS) as usize).copied().unwrap_or(0);
+        let entry = self.leaves[leaf as usize + (page as usize & ((1 << LEAF_BITS) - 1))];
+        match entry & WHOLE {
+            0 => self.granules[entry as usize][(address >> GRANULE_BITS) as usize % GRANULES] != 0,
+            _ => true,
+        }
     }
 
     /// Whether an address lies in the block with this number.
@@ -221,7 +215,6 @@ impl LiveBlocks {
 
     /// Writes the number of a block to the pages and granules of its bytes.
     fn enter(&mut self, number: u32, start: u64, end: u64) {
-        self.changes += 1;
         self.reach = self.reach.start.min(start)..self.reach.end.max(end);
         if end - start > LARGE_BYTES {
             return self.large.push(number);

@@ -17,9 +17,9 @@ const MISSES: [&str; 6] =
 /// Small caches and TLBs of LRU.
 const MACHINE: [&str; 4] = ["--machine", "zen4", "--l1d", "32K,8,64"];
 
-/// A program that fills an array of lines; a fork of it that walks its copy, whose caches are empty,
-/// fills a variable and allocates nothing at that place; and itself once more by an exec, which
-/// fills an array of its own.
+/// A program that fills an array of lines; a fork of it that walks its copy, whose caches are
+/// empty, fills a variable and allocates nothing at that place; and itself once more by an exec,
+/// which fills an array of its own.
 const FAMILY: &str = r#"
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -93,6 +93,7 @@ fn processes(report: &Value) -> Vec<Value> {
     let mut processes = report["processes"].as_array().unwrap().clone();
     for process in &mut processes {
         process["pid"].take();
+        process["parent"].take();
     }
     processes
 }
@@ -171,8 +172,8 @@ fn a_program_without_children_has_the_rows_that_it_has_alone() {
     }
 }
 
-/// Has an array that was mapped, a list in its heap, an array on its stack and a variable, and obeys
-/// letters: it walks one of them, frees the array and fills a new one, or adds to the list.
+/// Has an array that was mapped, a list in its heap, an array on its stack and a variable, and
+/// obeys letters: it walks one of them, frees the array and fills a new one, or adds to the list.
 const OWNER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,11 +4,10 @@
 //! over; the analysis side finds them by the page of an address. A file that several images have
 //! mapped at one place has one set of variables ([`Variables`]); each image has pages of its own
 //! ([`Globals`]), which a forked child shares with its maker until one of them maps a file. What a
-//! file has no symbol for belongs to the section around it. **Leaves out** variables of single threads, and files without
-//! code that has run.
+//! file has no symbol for belongs to the section around it. **Leaves out** variables of single
+//! threads, and files without code that has run.
 
 use instrument::Module;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,7 +64,7 @@ pub(crate) struct Variables {
     /// Whether each shares bytes with no other variable of its file.
     alone: Vec<bool>,
     /// The numbers of the variables of a module, by the module's number.
-    of_modules: HashMap<u32, Range<u32>>,
+    of_modules: Vec<(u32, Range<u32>)>,
 }
 
 /// The variables of an image, by address.
@@ -81,12 +80,12 @@ impl Variables {
         let first = self.all.len();
         self.all.extend(variables);
         self.mark_alone(first);
-        self.of_modules.insert(module, first as u32..self.all.len() as u32);
+        self.of_modules.push((module, first as u32..self.all.len() as u32));
     }
 
     /// The numbers of the variables of a module, if its symbols were read.
     pub(crate) fn of_module(&self, module: u32) -> Option<Range<u32>> {
-        self.of_modules.get(&module).cloned()
+        self.of_modules.iter().find(|of| of.0 == module).map(|of| of.1.clone())
     }
 
     /// How many modules have variables.

@@ -21,7 +21,7 @@ pub(crate) struct ImageMap {
     /// How many modules of the run had variables when that was looked at.
     read: usize,
     /// Modules by page of code.
-    pub(crate) code_pages: ByNumber<u64, u32>,
+    pub(crate) code_pages: ByNumber<u64, Option<u32>>,
     /// What is in scope by address of code.
     pub(crate) scopes: Scopes,
     /// Addresses of the instructions of its sites.
@@ -109,8 +109,14 @@ impl ImageMap {
     #[inline]
     pub(crate) fn module_at(&mut self, all: &Modules, address: u64) -> u32 {
         let own = &self.modules;
-        let find = || all.at(own, address).map_or(Modules::NONE, |found| found.0);
-        *self.code_pages.entry(address >> PAGE_BITS).or_insert_with(find)
+        let page = address >> PAGE_BITS;
+        let known = self.code_pages.get(&page).copied();
+        let found = known.unwrap_or_else(|| {
+            let found = all.at(own, address).map(|found| found.0);
+            self.code_pages.insert(page, found);
+            found
+        });
+        found.unwrap_or(Modules::NONE)
     }
 }
 

@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod by_image;
 mod debug;
 mod field_names;
 mod fields;

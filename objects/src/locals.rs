@@ -139,7 +139,7 @@ pub(crate) struct Locals {
     /// What was found to be in scope somewhere.
     known: Vec<Scope>,
     /// The number of what is in scope by module and address of code.
-    of_modules: HashMap<(u32, u64), Option<u32>>,
+    of_modules: Scopes,
 }
 
 /// The number of what is in scope, by address of code of one image.
@@ -147,8 +147,8 @@ pub(crate) type Scopes = ByNumber<u64, Option<u32>>;
 
 impl Locals {
     /// The number of what is in scope where code at address `ip` refers to a frame whose function
-    /// is at its call at address `call`, or runs. `module` tells the file of an address of code, and
-    /// its number.
+    /// is at its call at address `call`, or runs. `module` tells the file of an address of code,
+    /// and its number.
     pub(crate) fn scope_at<'m>(
         &mut self,
         scopes: &mut Scopes,
@@ -196,16 +196,21 @@ impl Locals {
     }
 
     /// The number of what is in scope at an address of a module, which other images may have met.
-    fn know_in(&mut self, module: &Module, at: (u32, u64)) -> Option<u32> {
-        if let Some(known) = self.of_modules.get(&at) {
+    fn know_in(&mut self, module: &Module, (number, address): (u32, u64)) -> Option<u32> {
+        // User addresses have 47 bits; a program with so many modules generates code.
+        let at = u64::from(number) << 47 | address;
+        let is_told_apart = number < 1 << 17;
+        if let Some(known) = self.of_modules.get(&at).filter(|_| is_told_apart) {
             return *known;
         }
-        let number = self.scope(module, at.1).map(|scope| {
+        let scope = self.scope(module, address).map(|scope| {
             self.known.push(scope);
             self.known.len() as u32 - 1
         });
-        self.of_modules.insert(at, number);
-        number
+        if is_told_apart {
+            self.of_modules.insert(at, scope);
+        }
+        scope
     }
 
     fn scope(&mut self, module: &Module, address: u64) -> Option<Scope> {

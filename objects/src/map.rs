@@ -11,13 +11,14 @@
 //! Records of several threads arrive batch by batch: a block that another thread has allocated
 //! lately may be unknown yet, and one that it has freed may still be there.
 //!
-//! Each process image has an address space of its own ([`ImageMap`]). Objects have one number in all
-//! of them: places of allocation by their calls, variables and code by file and place, so that sums
-//! over objects are those of the run.
+//! Each process image has an address space of its own ([`ImageMap`]). Objects have one number in
+//! all of them: places of allocation by their calls, variables and code by file and place, so that
+//! sums over objects are those of the run.
 //!
 //! **Leaves out** mappings that a program makes itself, variables of single threads, and stacks of
 //! other threads than the one that asks.
 
+use crate::by_image::ByImage;
 use crate::globals::{variables, Variable, Variables};
 use crate::image::ImageMap;
 use crate::locals::{Local, Locals};
@@ -30,7 +31,6 @@ pub(crate) use heap::WARMED;
 use heap::{Blocks, Call, CallStack, Found, StackFrame, StackPlace};
 use instrument::tool::Instrumenter;
 use instrument::{Fork, Module};
-use std::collections::HashMap;
 use std::sync::mpsc::{channel, Receiver};
 
 /// The objects of a program, and of the programs that it starts, while they run.
@@ -38,7 +38,7 @@ pub struct ObjectMap {
     /// The image whose records are read.
     image: u32,
     pub(crate) present: ImageMap,
-    waiting: HashMap<u32, ImageMap>,
+    waiting: ByImage<ImageMap>,
     /// What images begin with.
     blocks: Blocks,
     sites: RunSites,
@@ -72,7 +72,7 @@ impl ObjectMap {
         ObjectMap {
             image: 0,
             present: ImageMap::new(blocks.of_other_image()),
-            waiting: HashMap::new(),
+            waiting: ByImage::default(),
             blocks,
             sites: RunSites::default(),
             modules: Modules::default(),
@@ -104,7 +104,7 @@ impl ObjectMap {
         if image == self.image {
             return;
         }
-        let next = self.waiting.remove(&image).unwrap_or_else(|| ImageMap::new(self.blocks.of_other_image()));
+        let next = self.waiting.remove(image).unwrap_or_else(|| ImageMap::new(self.blocks.of_other_image()));
         let former = std::mem::replace(&mut self.present, next);
         self.waiting.insert(std::mem::replace(&mut self.image, image), former);
     }
@@ -115,7 +115,7 @@ impl ObjectMap {
             return &mut self.present;
         }
         let blocks = &self.blocks;
-        self.waiting.entry(image).or_insert_with(|| ImageMap::new(blocks.of_other_image()))
+        self.waiting.get_or(image, || ImageMap::new(blocks.of_other_image()))
     }
 
     /// An image has more modules.
@@ -143,7 +143,7 @@ impl ObjectMap {
         let blocks = self.blocks.of_other_image();
         let ended = match image == self.image {
             true => Some(std::mem::replace(&mut self.present, ImageMap::new(blocks))),
-            false => self.waiting.remove(&image),
+            false => self.waiting.remove(image),
         };
         let Some(ImageMap { blocks, sites, .. }) = ended else { return };
         let (places, lost) = blocks.finish(instructions);
@@ -180,7 +180,6 @@ impl ObjectMap {
     }
 
     /// What lies at an address of data that code at address `ip` of a thread refers to.
-    #[inline]
     pub fn at(&mut self, calls: &CallStack, address: u64, ip: u64) -> Place {
         match self.present.blocks.find(address) {
             Some(found) => block_place(&found, self.run_site(found.site)),
@@ -259,7 +258,6 @@ impl ObjectMap {
     /// What lies at an address of data to which the instruction of a site refers, by variable where
     /// it is a frame's: reads debug information of the files whose functions are met there. Cost:
     /// some tens of ns for an address of a stack.
-    #[inline]
     pub(crate) fn variable_at(&mut self, calls: &CallStack, address: u64, site: usize) -> Place {
         if let Some(found) = self.present.blocks.find(address) {
             let number = self.run_site(found.site);

@@ -1,13 +1,14 @@
 //! The modules of a run: each has one number in all images that have it at one place.
 
 use instrument::Module;
-use std::collections::HashMap;
+use symbol::ByNumber;
 
 /// All modules that were met.
 #[derive(Default)]
 pub(crate) struct Modules {
     pub(crate) all: Vec<Module>,
-    numbers: HashMap<Module, u32>,
+    /// Numbers by the first address.
+    numbers: ByNumber<u64, Vec<u32>>,
 }
 
 impl Modules {
@@ -16,12 +17,13 @@ impl Modules {
 
     /// The number of a module.
     pub(crate) fn number(&mut self, module: &Module) -> u32 {
-        if let Some(&known) = self.numbers.get(module) {
+        let there = self.numbers.entry(module.start).or_default();
+        if let Some(&known) = there.iter().find(|&&number| self.all[number as usize] == *module) {
             return known;
         }
         let number = self.all.len() as u32;
+        there.push(number);
         self.all.push(module.clone());
-        self.numbers.insert(module.clone(), number);
         number
     }
 

@@ -3,9 +3,9 @@
 //! Caches know nothing of it. A thread that counts has the simulation count into tables of the
 //! region, which take the place of its own while records of the thread are simulated.
 
+use crate::by_image::ByImage;
 use instrument::mark::Deed;
 use simulate::{Counts, Shelf, Simulator};
-use std::collections::HashMap;
 
 /// The region that is counted.
 #[derive(Default)]
@@ -13,7 +13,7 @@ pub(crate) struct Region {
     /// Threads in which it is open.
     open: Vec<u32>,
     /// By image.
-    shelves: HashMap<u32, Shelf>,
+    shelves: ByImage<Shelf>,
 }
 
 impl Region {
@@ -39,7 +39,7 @@ impl Region {
             simulate(simulator);
             return false;
         }
-        let shelf = self.shelves.entry(image).or_default();
+        let shelf = self.shelves.get_or(image, Shelf::default);
         simulator.exchange(shelf);
         simulate(simulator);
         simulator.exchange(shelf);
@@ -48,6 +48,6 @@ impl Region {
 
     /// What an image that has ended has counted, under its own numbers.
     pub(crate) fn ended(&mut self, image: u32) -> Counts {
-        self.shelves.remove(&image).unwrap_or_default().counts()
+        self.shelves.remove(image).unwrap_or_default().counts()
     }
 }

@@ -1,7 +1,7 @@
 //! Places of allocation of a run. Each image numbers its own; here those with equal calls are one.
 
 use heap::Site;
-use std::collections::HashMap;
+use symbol::ByNumber;
 
 /// A place of allocation, and what became of its blocks in all images that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,15 @@ pub(crate) struct RunSite {
 #[derive(Default)]
 pub(crate) struct RunSites {
     pub(crate) all: Vec<RunSite>,
-    numbers: HashMap<Vec<u32>, u32>,
+    /// Numbers by a hash of the calls.
+    numbers: ByNumber<u64, Vec<u32>>,
+}
+
+/// A hash of calls.
+fn hash(stack: &[u32]) -> u64 {
+    stack.iter().fold(0, |hash: u64, &call| {
+        (hash ^ u64::from(call)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
+    })
 }
 
 impl RunSites {
@@ -29,7 +37,10 @@ impl RunSites {
 
     /// Gives the place `site` of an image, whose numbers are `own`, its number in the run.
     pub(crate) fn met(&mut self, own: &mut Vec<u32>, site: u32, stack: &[u32]) -> u32 {
-        let number = *self.numbers.entry(stack.to_vec()).or_insert_with(|| {
+        let alike = self.numbers.entry(hash(stack)).or_default();
+        let known = alike.iter().copied().find(|&number| self.all[number as usize].stack == stack);
+        let number = known.unwrap_or_else(|| {
+            alike.push(self.all.len() as u32);
             self.all.push(RunSite { stack: stack.to_vec(), ..RunSite::default() });
             self.all.len() as u32 - 1
         });

@@ -1,9 +1,9 @@
 //! The simulated caches of each process image. They start empty, also those of a forked child, as
 //! under `lightfoot cache --follow-children`.
 
+use crate::by_image::ByImage;
 use event::Stream;
 use simulate::{Counts, Levels, Simulator, WriteBacks};
-use std::collections::HashMap;
 
 /// The simulators of the images that live.
 pub(crate) struct Simulators {
@@ -12,7 +12,7 @@ pub(crate) struct Simulators {
     image: u32,
     /// That of the image whose records are read, from its first record on.
     present: Option<Simulator>,
-    waiting: HashMap<u32, Simulator>,
+    waiting: ByImage<Simulator>,
     /// That of an image that has ended, for reuse.
     spare: Option<Simulator>,
 }
@@ -21,7 +21,7 @@ impl Simulators {
     /// Simulators of `levels`, from a stream that was planned for them.
     pub(crate) fn new(levels: &Levels, stream: Stream) -> Simulators {
         let levels = levels.clone();
-        Simulators { levels, stream, image: 0, present: None, waiting: HashMap::new(), spare: None }
+        Simulators { levels, stream, image: 0, present: None, waiting: ByImage::default(), spare: None }
     }
 
     /// That of the image whose records are read.
@@ -39,17 +39,19 @@ impl Simulators {
         if image == self.image {
             return;
         }
-        let next = self.waiting.remove(&image);
+        let next = self.waiting.remove(image);
         let former = std::mem::replace(&mut self.present, next);
         let number = std::mem::replace(&mut self.image, image);
-        self.waiting.extend(former.map(|former| (number, former)));
+        if let Some(former) = former {
+            self.waiting.insert(number, former);
+        }
     }
 
     /// This thread of an image makes no more records.
     pub(crate) fn thread_ends(&mut self, image: u32, thread: u32) {
         let simulator = match image == self.image {
             true => self.present.as_mut(),
-            false => self.waiting.get_mut(&image),
+            false => self.waiting.get_mut(image),
         };
         simulator.map(|simulator| simulator.end_thread(thread));
     }
@@ -58,7 +60,7 @@ impl Simulators {
     pub(crate) fn ended(&mut self, image: u32) -> Counts {
         let ended = match image == self.image {
             true => self.present.take(),
-            false => self.waiting.remove(&image),
+            false => self.waiting.remove(image),
         };
         let Some(mut simulator) = ended else { return Counts::default() };
         let counts = simulator.take_counts();

@@ -47,8 +47,8 @@ pub struct ObjectTool<'a> {
     image: u32,
     /// Complex references of threads whose records were read in part.
     groups: HashMap<u32, Groups>,
-    /// The threads of each image that lives.
-    threads: HashMap<u32, Vec<u32>>,
+    /// The threads of images that live, behind the image.
+    threads: Vec<(u32, u32)>,
     /// Where a region is counted.
     region: Option<Region>,
     on_image: OnImage<'a>,
@@ -89,7 +89,7 @@ impl<'a> ObjectTool<'a> {
             simulators: Simulators::new(levels, stream),
             image: 0,
             groups: HashMap::new(),
-            threads: HashMap::new(),
+            threads: Vec::new(),
             region: None,
             on_image: Box::new(|_, _| {}),
             found: Found::default(),
@@ -318,7 +318,8 @@ impl Counting<'_> {
         }
     }
 
-    /// What a miss touched.
+    /// What a miss touched. Many places come here, which would each have a copy.
+    #[inline(never)]
     fn place(&mut self, miss: &LocatedMiss) -> Place {
         match miss.side() {
             MissSide::Fetch => self.map.code_at(miss.address),
@@ -380,7 +381,7 @@ impl Observer for ObjectTool<'_> {
         };
         let counts = self.simulate(thread, references);
         let groups = self.groups.entry(thread).or_insert_with(|| {
-            self.threads.entry(self.image).or_default().push(thread);
+            self.threads.push((self.image, thread));
             Groups::default()
         });
         let calls = self.map.take(thread);
@@ -440,10 +441,12 @@ impl Observer for ObjectTool<'_> {
             Some(region) => region.ended(image.number),
             None => simulated,
         };
-        for thread in self.threads.remove(&image.number).unwrap_or_default() {
+        let ends = |of: &(u32, u32)| of.0 == image.number;
+        for &(_, thread) in self.threads.iter().filter(|of| ends(of)) {
             self.groups.remove(&thread);
             self.uses.iter_mut().for_each(|uses| uses.end(thread));
         }
+        self.threads.retain(|of| !ends(of));
         (self.on_image)(image, &counts);
         let numbers = image.numbering;
         if numbers.is_own() {

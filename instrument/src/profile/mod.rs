@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A file that was mapped executable (or anonymous code).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Module {
     /// Path as in `/proc/PID/maps`; `[vdso]`; `[anonymous]` for generated code.
     pub path: PathBuf,

@@ -88,8 +88,8 @@ impl Part {
         }
     }
 
-    /// What an image counted in a region, under the numbers of the run's profile: each of its parts,
-    /// and what was recorded in all of them, under its own numbers.
+    /// What an image counted in a region, under the numbers of the run's profile: each of its
+    /// parts, and what was recorded in all of them under the image's own numbers.
     pub fn of_region<'i>(
         image: &'i EndedImage<'_>,
         recorded: &simulate::Counts,
