@@ -325,9 +325,9 @@ fn what_one_thread_frees_ends_no_later_block_of_its_own() {
 #[test]
 fn what_was_allocated_before_ends_no_block_of_another_thread() {
     let block = 0x5000;
-    for (before, lives) in [(vec![0x4000..0x6000], true), (vec![0x6000..0x7000], false)] {
+    for (before, lives) in [(0x4000..0x6000, true), (0x6000..0x7000, false)] {
         let mut heap = Heap::new(4);
-        heap.before = before;
+        heap.before.push(before);
         let mut frees = Written::default();
         frees.calls(1, Function::Free, [block, 0], 10, 0);
         heap.records(1, &frees.0);
