@@ -10,7 +10,7 @@ use crate::heap::Heap;
 pub use crate::live::WARMED;
 use crate::snapshots::Snapshots;
 use crate::thread::{StackPlace, Thread};
-use crate::{Call, Follows, HeapProfile};
+use crate::{Call, Follows, HeapProfile, Site};
 use event::{Groups, Record};
 use instrument::tool::Instrumenter;
 use instrument::Module;
@@ -18,10 +18,13 @@ use std::ops::Range;
 use std::sync::PoisonError;
 use symbol::Listing;
 
-/// The blocks of a program while it runs.
+/// The blocks of a process image while it runs. Calls have one number in all images of a run.
 pub struct Blocks {
     known: SharedKnown,
+    frames_max: usize,
     heap: Heap,
+    /// Instructions of the images that it is a copy of, until then.
+    before: u64,
 }
 
 /// What a thread has called, while its events are read.
@@ -47,7 +50,29 @@ pub struct Found {
 impl Blocks {
     /// No blocks; places of allocation are told apart by this many calls.
     pub fn new(frames_max: usize) -> Blocks {
-        Blocks { known: SharedKnown::default(), heap: Heap::new(frames_max) }
+        Blocks { known: SharedKnown::default(), frames_max, heap: Heap::new(frames_max), before: 0 }
+    }
+
+    /// No blocks yet, of another image of the run.
+    #[must_use]
+    pub fn of_other_image(&self) -> Blocks {
+        Blocks { known: self.known.clone(), heap: Heap::new(self.frames_max), before: 0, ..*self }
+    }
+
+    /// The blocks of a forked child, whose first thread `made` goes on as `maker` does, which has
+    /// run this many instructions. Only what the child allocates itself, and what it had most at a
+    /// time, counts for it. Cost: a copy.
+    #[must_use]
+    pub fn forked(&mut self, threads: (u32, u32), instructions: u64) -> Blocks {
+        let mut heap = self.heap.forked(threads, instructions);
+        heap.forget_sums();
+        Blocks { known: self.known.clone(), before: heap.now(), heap, ..*self }
+    }
+
+    /// The program ran before it was followed: what it frees in these addresses may be blocks of
+    /// which nothing is known.
+    pub fn ran_before(&mut self, memory: Vec<Range<u64>>) {
+        self.heap.before = memory;
     }
 
     /// The instrumentation code that asks for the events. `modules` gets each module in which code
@@ -112,36 +137,37 @@ impl Blocks {
         known.calls.get(call as usize).map(|call| call.address)
     }
 
-    /// The module in which code lies at an address, if code has run in it; of modules that lay
-    /// there after each other the last one.
-    pub fn module_at(&self, address: u64) -> Option<Module> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.modules.iter().rev().find(|module| (module.start..module.end).contains(&address)).cloned()
+    /// The numbers of the calls that led to a place of allocation, the innermost first.
+    pub fn stack(&self, site: u32) -> &[u32] {
+        self.heap.sites.stack(site)
     }
 
-    /// The calls that led to a place of allocation, the innermost first.
-    pub fn stack(&self, site: u32) -> Vec<(Module, u64)> {
+    /// The module and the address of each of these calls.
+    pub fn calls(&self, numbers: &[u32]) -> Vec<(Module, u64)> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let call = |number: &u32| {
             let Call { module, address } = *known.calls.get(*number as usize)?;
             Some((known.modules.get(module as usize)?.clone(), address))
         };
-        self.heap.sites.stack(site).iter().filter_map(call).collect()
+        numbers.iter().filter_map(call).collect()
     }
 
-    /// The program executes another one: all memory is gone.
-    pub fn executes(&mut self) {
-        self.heap.executes();
+    /// All calls of the run so far, the modules in which they lie, and whether any module has an
+    /// allocating function.
+    pub fn known(&self) -> (Vec<Call>, Vec<Module>, bool) {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        (known.calls.clone(), known.modules.clone(), known.has_allocator)
     }
 
-    /// Ends the program after this many instructions of all threads.
-    pub fn finish(self, instructions: u64) -> HeapProfile {
-        let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
-        finish(self.heap, known, instructions)
+    /// Ends the image, whose threads have run this many instructions in it. Returns its places of
+    /// allocation, and the number of allocations of which it was not seen where the block lies.
+    pub fn finish(self, instructions: u64) -> (Vec<Site>, u64) {
+        let ended = finish(self.heap, Known::default(), self.before + instructions);
+        (ended.sites, ended.lost)
     }
 }
 
-/// The profile of a program that ends after this many instructions.
+/// The profile of an image that ends after this many instructions.
 pub(crate) fn finish(mut heap: Heap, known: Known, instructions: u64) -> HeapProfile {
     heap.ended(instructions);
     let Known { calls, modules, has_allocator } = known;

@@ -7,6 +7,7 @@ use crate::thread::{Caller, Entered, Thread};
 use crate::word;
 use event::{masked_reference, Access, Groups, Record, RecordKind, StateLayout, Step, SIZES};
 use std::collections::HashMap;
+use std::ops::Range;
 use symbol::ByNumber;
 
 /// Bytes of a page, to which `pvalloc` rounds.
@@ -83,6 +84,8 @@ pub(crate) struct Heap {
     unmatched: ByNumber<u64, Unmatched>,
     /// Allocations whose result was not seen.
     pub(crate) lost: u64,
+    /// Memory in which blocks may lie that were allocated before the heap was followed.
+    pub(crate) before: Vec<Range<u64>>,
 }
 
 impl Heap {
@@ -97,6 +100,7 @@ impl Heap {
             reading: 0,
             unmatched: ByNumber::default(),
             lost: 0,
+            before: Vec::new(),
         }
     }
 
@@ -115,6 +119,13 @@ impl Heap {
         child.unmatched.clear();
         child.threads.insert(made, (own, Groups::default()));
         child
+    }
+
+    /// Begins all sums anew; blocks that live stay, and their lives count for nothing.
+    pub(crate) fn forget_sums(&mut self) {
+        self.lost = 0;
+        self.sites.forget_sums();
+        self.live.forget_births();
     }
 
     /// Instructions of all threads so far.
@@ -301,7 +312,7 @@ impl Heap {
 
     /// Notes an end of a block without its beginning, or that one was found.
     fn balance(&mut self, address: u64, more: i64) {
-        if address == 0 {
+        if address == 0 || (more > 0 && self.is_older(address)) {
             return;
         }
         let known = self.unmatched.entry(address).or_default();
@@ -312,6 +323,12 @@ impl Heap {
         if known.ends == 0 {
             self.unmatched.remove(&address);
         }
+    }
+
+    /// Whether a block that ends at an address was allocated before the heap was followed, because
+    /// none has lain there since.
+    fn is_older(&self, address: u64) -> bool {
+        self.before.iter().any(|memory| memory.contains(&address)) && !self.live.lay_at(address)
     }
 
     /// A block was resized and lies at `result`; it stays a block of the place that allocated it.

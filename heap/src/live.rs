@@ -202,6 +202,11 @@ impl LiveBlocks {
         living.into_iter().filter(|block| block.size_bytes > 0).collect()
     }
 
+    /// Blocks that live now were born before anything counted: their lives count for nothing.
+    pub(crate) fn forget_births(&mut self) {
+        self.blocks.iter_mut().for_each(|block| block.born = u64::MAX);
+    }
+
     /// From the lowest byte to behind the highest one of all blocks that ever were.
     #[inline(always)]
     pub(crate) fn reach(&self) -> &Range<u64> {

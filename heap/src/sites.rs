@@ -205,6 +205,16 @@ impl Sites {
         }
     }
 
+    /// Begins the sums of what was allocated anew. What each place has at most begins with what it
+    /// has now.
+    pub(crate) fn forget_sums(&mut self) {
+        for place in &mut self.running {
+            place.site =
+                Site { stack: std::mem::take(&mut place.site.stack), most: place.now, ..Site::default() };
+        }
+        self.all = Site { most: self.now, ..Site::default() };
+    }
+
     /// Notes what is left when the program ends.
     pub(crate) fn ended(&mut self) {
         self.note_peak();

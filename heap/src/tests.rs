@@ -321,3 +321,44 @@ fn what_one_thread_frees_ends_no_later_block_of_its_own() {
     };
     assert_eq!((ended(false), ended(true)), (1, 0));
 }
+
+#[test]
+fn what_was_allocated_before_ends_no_block_of_another_thread() {
+    let block = 0x5000;
+    for (before, lives) in [(0x4000..0x6000, true), (0x6000..0x7000, false)] {
+        let mut heap = Heap::new(4);
+        heap.before.push(before);
+        let mut frees = Written::default();
+        frees.calls(1, Function::Free, [block, 0], 10, 0);
+        heap.records(1, &frees.0);
+        // Without older blocks, the records of this thread would come late.
+        let mut allocates = Written::default();
+        allocates.calls(2, Function::Allocate, [100, 0], 10, block);
+        heap.records(2, &allocates.0);
+        assert_eq!(heap.live.find(block + 99).is_some(), lives);
+    }
+}
+
+#[test]
+fn a_forked_heap_without_sums_counts_its_own_allocations() {
+    let mut heap = Heap::new(4);
+    let mut maker = Written::default();
+    maker.calls(1, Function::Allocate, [100, 0], 10, 0x5000);
+    maker.calls(1, Function::Allocate, [50, 0], 20, 0x6000);
+    maker.calls(2, Function::Free, [0x6000, 0], 30, 0);
+    heap.records(0, &maker.0);
+    let mut child = heap.forked((0, 1), 40);
+    child.forget_sums();
+    let mut own = Written::default();
+    own.calls(1, Function::Allocate, [8, 0], 10, 0x7000);
+    own.calls(2, Function::Free, [0x5000, 0], 20, 0);
+    own.calls(2, Function::Free, [0x7000, 0], 25, 0);
+    child.records(1, &own.0);
+    child.ended(70);
+    let site = &child.sites.finish()[0];
+    assert_eq!((site.total.bytes, site.total.blocks, site.lifetimes), (8, 1, 15), "{site:?}");
+    assert_eq!((site.most.bytes, site.at_end.blocks), (108, 0), "{site:?}");
+    heap.ended(50);
+    let site = &heap.sites.finish()[0];
+    assert_eq!((site.total.blocks, site.lifetimes), (2, 40 + 10), "the maker's go on: {site:?}");
+}

@@ -293,9 +293,13 @@ pub trait Observer: Send {
     /// This thread of an image has ended, and others of the image have not: it will have no more
     /// records. A child that shared the image's memory ends so when it executes a program.
     fn thread_ended(&mut self, _image: u32, _thread: u32) {}
-    /// Modules of this image that were met since the last call. Told where calls are recorded,
-    /// before records of their code.
+    /// Modules of this image that were met since the last call. Told where calls are recorded, or
+    /// a tool's events under [`run_observed`](crate::tool::run_observed), before records of their
+    /// code.
     fn modules(&mut self, _image: u32, _more: &[Module]) {}
+    /// Addresses of the instructions of this image's sites, of those that were added since the last
+    /// call. Told under [`run_observed`](crate::tool::run_observed), before records of these sites.
+    fn sites(&mut self, _image: u32, _more: &[u64]) {}
     /// Targets of this image's direct calls and jumps that were met since the last call. Told where
     /// calls are recorded, before records of these blocks.
     fn targets(&mut self, _image: u32, _more: &[DirectTarget]) {}

@@ -541,7 +541,7 @@ fn what_cannot_be_combined_is_refused_with_a_sentence() {
     for (options, sentence) in [
         (&["count", "--by", "object"][..], "use lightfoot cache --by object"),
         (&["cache", "--by", "object,line"], "--by object stands alone"),
-        (&["cache", "--by", "type", "--follow-children"], "it follows the program alone"),
+        (&["cache", "--by", "type", "--layouts", "2"], "it reports one run"),
         (&["cache", "--by", "object", "--format", "flamegraph"], "use text, json, csv or html"),
         (&["cache", "--by", "field", "--branches"], "has no place beside rows of data"),
         (&["cache", "--accesses"], "add --by object"),

@@ -1,7 +1,7 @@
 //! Prints which data of a program misses, by object and by field:
 //! `cargo run --release -p lightfoot-objects --example objects -- PROGRAM ARGUMENTS`.
 
-use instrument::tool::run_tool;
+use instrument::tool::run_observed;
 use instrument::{Command, Options};
 use lightfoot_objects::{Found, ObjectMisses, ObjectTool};
 use machine::Machine;
@@ -18,7 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let levels = Modelled::of(&Machine::host())?.ok_or("the host has no data cache that is known")?.levels;
     let stream = plan_levels(&levels, WriteBacks::Ignored).stream;
     let mut tool = ObjectTool::new(&levels, stream, 8).with_types();
-    run_tool(&command, &Options::default(), &mut tool)?;
+    let (instrumenter, options) = (tool.instrumenter(), Options { stream, ..Options::default() });
+    run_observed(&command, &options, instrumenter, &mut tool, None)?;
     let Found { mut objects, .. } = tool.into_found();
     objects.objects.sort_by_key(|object| std::cmp::Reverse(first_level(&object.misses)));
     for object in objects.objects.iter().take(10) {

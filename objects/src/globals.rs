@@ -1,13 +1,16 @@
 //! Variables of a program's files: which of them holds an address.
 //!
 //! Instrumentation code reads the symbols of each file in which code runs, and hands its variables
-//! over; the analysis side finds them by the page of an address. What a file has no symbol for
-//! belongs to the section around it. **Leaves out** variables of single threads, and files without
-//! code that has run.
+//! over; the analysis side finds them by the page of an address. A file that several images have
+//! mapped at one place has one set of variables ([`Variables`]); each image has pages of its own
+//! ([`Globals`]), which a forked child shares with its maker until one of them maps a file. What a
+//! file has no symbol for belongs to the section around it. **Leaves out** variables of single
+//! threads, and files without code that has run.
 
 use instrument::Module;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 use symbol::{ByNumber, Kind, Listing};
 
 const PAGE_BITS: u32 = 12;
@@ -54,40 +57,40 @@ pub(crate) fn variables(module: &Module, listing: &Listing) -> Vec<Variable> {
     named.chain(sections.filter_map(variable(VariableKind::Section))).collect()
 }
 
-/// All variables that are known, by address.
+/// All variables of a run.
 #[derive(Default)]
-pub(crate) struct Globals {
+pub(crate) struct Variables {
     pub(crate) all: Vec<Variable>,
-    /// Whether each shares bytes with no other variable.
+    /// Whether each shares bytes with no other variable of its file.
     alone: Vec<bool>,
-    /// Variables with names that lie in a page, by number, sorted by address; then sections.
-    pages: ByNumber<u64, Vec<u32>>,
+    /// The numbers of the variables of a module, by the module's number.
+    of_modules: Vec<(u32, Range<u32>)>,
 }
 
-impl Globals {
-    /// Adds the variables of a file.
-    pub(crate) fn add(&mut self, variables: Vec<Variable>) {
+/// The variables of an image, by address.
+#[derive(Clone, Default)]
+pub(crate) struct Globals {
+    /// Variables with names that lie in a page, by number, sorted by address; then sections.
+    pages: Arc<ByNumber<u64, Vec<u32>>>,
+}
+
+impl Variables {
+    /// Adds the variables of the module with a number.
+    pub(crate) fn add(&mut self, module: u32, variables: Vec<Variable>) {
         let first = self.all.len();
         self.all.extend(variables);
         self.mark_alone(first);
-        let mut changed = Vec::new();
-        for number in first..self.all.len() {
-            let range = &self.all[number].range;
-            for page in range.start >> PAGE_BITS..=(range.end.max(range.start + 1) - 1) >> PAGE_BITS {
-                self.pages.entry(page).or_default().push(number as u32);
-                changed.push(page);
-            }
-        }
-        changed.sort_unstable();
-        changed.dedup();
-        for page in changed {
-            if let Some(numbers) = self.pages.get_mut(&page) {
-                numbers.sort_unstable_by_key(|&number| {
-                    let Variable { range, kind, .. } = &self.all[number as usize];
-                    (*kind == VariableKind::Section, range.start, range.end)
-                });
-            }
-        }
+        self.of_modules.push((module, first as u32..self.all.len() as u32));
+    }
+
+    /// The numbers of the variables of a module, if its symbols were read.
+    pub(crate) fn of_module(&self, module: u32) -> Option<Range<u32>> {
+        self.of_modules.iter().find(|of| of.0 == module).map(|of| of.1.clone())
+    }
+
+    /// How many modules have variables.
+    pub(crate) fn modules(&self) -> usize {
+        self.of_modules.len()
     }
 
     /// Marks those of the variables from `first` on, which are of one file, that share bytes with
@@ -114,16 +117,40 @@ impl Globals {
     pub(crate) fn is_alone(&self, number: u32) -> bool {
         self.alone[number as usize]
     }
+}
 
-    /// Nothing lies anywhere any more; numbers stay.
-    pub(crate) fn forget(&mut self) {
-        self.pages.clear();
+impl Globals {
+    /// Adds those of all variables that have these numbers.
+    pub(crate) fn add(&mut self, all: &[Variable], numbers: Range<u32>) {
+        let pages = Arc::make_mut(&mut self.pages);
+        let mut changed = Vec::new();
+        for number in numbers {
+            let range = &all[number as usize].range;
+            for page in range.start >> PAGE_BITS..=(range.end.max(range.start + 1) - 1) >> PAGE_BITS {
+                let known = pages.entry(page).or_default();
+                // A forked child is told of the files that it has from its maker.
+                if !known.contains(&number) {
+                    known.push(number);
+                    changed.push(page);
+                }
+            }
+        }
+        changed.sort_unstable();
+        changed.dedup();
+        for page in changed {
+            if let Some(numbers) = pages.get_mut(&page) {
+                numbers.sort_unstable_by_key(|&number| {
+                    let Variable { range, kind, .. } = &all[number as usize];
+                    (*kind == VariableKind::Section, range.start, range.end)
+                });
+            }
+        }
     }
 
-    /// The number of the variable that holds an address.
-    pub(crate) fn find(&self, address: u64) -> Option<u32> {
+    /// The number of the variable of these that holds an address.
+    pub(crate) fn find(&self, all: &[Variable], address: u64) -> Option<u32> {
         let numbers = self.pages.get(&(address >> PAGE_BITS))?;
-        let of = |number: &u32| &self.all[*number as usize];
+        let of = |number: &u32| &all[*number as usize];
         let holds = |number: &&u32| of(number).range.contains(&address);
         let behind = numbers.partition_point(|number| {
             of(number).kind == VariableKind::Named && of(number).range.start <= address
@@ -147,13 +174,21 @@ mod tests {
 
     #[test]
     fn an_address_belongs_to_its_variable_or_section() {
-        let mut globals = Globals::default();
-        globals.add(vec![
-            variable(".data", 0x5000..0x7000, VariableKind::Section),
-            variable("first", 0x5010..0x5020, VariableKind::Named),
-            variable("large", 0x5800..0x6800, VariableKind::Named),
-        ]);
-        globals.add(vec![variable("other", 0x9000..0x9004, VariableKind::Named)]);
+        let (mut variables, mut globals) = (Variables::default(), Globals::default());
+        variables.add(
+            0,
+            vec![
+                variable(".data", 0x5000..0x7000, VariableKind::Section),
+                variable("first", 0x5010..0x5020, VariableKind::Named),
+                variable("large", 0x5800..0x6800, VariableKind::Named),
+            ],
+        );
+        variables.add(1, vec![variable("other", 0x9000..0x9004, VariableKind::Named)]);
+        let all = &variables.all;
+        // Those of the second file twice, as a forked child adds them.
+        for module in [0, 1, 1] {
+            globals.add(all, variables.of_module(module).unwrap());
+        }
         for (address, expected) in [
             (0x5010, Some("first")),
             (0x501f, Some("first")),
@@ -165,27 +200,30 @@ mod tests {
             (0x9003, Some("other")),
             (0x9004, None),
         ] {
-            let found = globals.find(address).map(|number| globals.all[number as usize].name.as_str());
+            let found = globals.find(all, address).map(|number| all[number as usize].name.as_str());
             assert_eq!(found, expected, "{address:#x}");
         }
     }
 
     #[test]
     fn a_variable_is_alone_if_none_of_its_file_shares_a_byte() {
-        let mut globals = Globals::default();
-        globals.add(vec![
-            variable(".data", 0x5000..0x7000, VariableKind::Section),
-            variable("around", 0x5000..0x5100, VariableKind::Named),
-            variable("within", 0x5010..0x5020, VariableKind::Named),
-            variable("at its end", 0x50f0..0x5110, VariableKind::Named),
-            variable("behind", 0x5110..0x5120, VariableKind::Named),
-            variable("alias", 0x5200..0x5210, VariableKind::Named),
-            variable("other alias", 0x5200..0x5210, VariableKind::Named),
-        ]);
-        globals.add(vec![variable("of another file", 0x9000..0x9008, VariableKind::Named)]);
-        let alone: Vec<&str> = (0..globals.all.len() as u32)
-            .filter(|&number| globals.is_alone(number))
-            .map(|number| globals.all[number as usize].name.as_str())
+        let mut variables = Variables::default();
+        variables.add(
+            0,
+            vec![
+                variable(".data", 0x5000..0x7000, VariableKind::Section),
+                variable("around", 0x5000..0x5100, VariableKind::Named),
+                variable("within", 0x5010..0x5020, VariableKind::Named),
+                variable("at its end", 0x50f0..0x5110, VariableKind::Named),
+                variable("behind", 0x5110..0x5120, VariableKind::Named),
+                variable("alias", 0x5200..0x5210, VariableKind::Named),
+                variable("other alias", 0x5200..0x5210, VariableKind::Named),
+            ],
+        );
+        variables.add(1, vec![variable("of another file", 0x9000..0x9008, VariableKind::Named)]);
+        let alone: Vec<&str> = (0..variables.all.len() as u32)
+            .filter(|&number| variables.is_alone(number))
+            .map(|number| variables.all[number as usize].name.as_str())
             .collect();
         assert_eq!(alone, ["behind", "of another file"]);
     }

@@ -10,21 +10,28 @@
 //! | addresses of another tool | what lies there at this time | [`ObjectMap`] |
 //! | objects of another tool | the fields at some addresses | [`FieldNames`] |
 //!
-//! **Leaves out** what the program starts.
+//! Programs that the program starts have address spaces and caches of their own, and the sums are
+//! those of all; of a program that runs already, what it had before is memory of which nothing is
+//! known.
 
 #![forbid(unsafe_code)]
 
+mod by_image;
 mod debug;
 mod field_names;
 mod fields;
 mod globals;
+mod image;
 mod locals;
 mod map;
+mod modules;
 mod names;
 mod order;
 mod place;
 mod recent;
 mod region;
+mod run_sites;
+mod simulators;
 mod tally;
 mod tool;
 mod typing;
@@ -32,7 +39,7 @@ mod uses;
 
 pub use debug::layout::{Field, TypeLayout};
 pub use field_names::{FieldNames, FieldPlace};
-pub use map::{ObjectKey, ObjectMap, Place};
+pub use map::{Earlier, ObjectKey, ObjectMap, Place};
 pub use names::{FoundType, Frame, Named, Object, ObjectKind};
 pub use order::{lines_now, propose, Proposal, Visits};
 pub use tally::ObjectMisses;

@@ -138,22 +138,26 @@ pub(crate) struct Locals {
     frame_numbers: HashMap<(PathBuf, EntryId), usize>,
     /// What was found to be in scope somewhere.
     known: Vec<Scope>,
-    /// The number of what is in scope by address of code.
-    scopes: ByNumber<u64, Option<u32>>,
+    /// The number of what is in scope by module and address of code.
+    of_modules: Scopes,
 }
+
+/// The number of what is in scope, by address of code of one image.
+pub(crate) type Scopes = ByNumber<u64, Option<u32>>;
 
 impl Locals {
     /// The number of what is in scope where code at address `ip` refers to a frame whose function
-    /// is at its call at address `call`, or runs. `module` tells the file of an address of code.
-    pub(crate) fn scope_at(
+    /// is at its call at address `call`, or runs. `module` tells the file of an address of code,
+    /// and its number.
+    pub(crate) fn scope_at<'m>(
         &mut self,
-        call: Option<u64>,
-        ip: u64,
-        module: impl Fn(u64) -> Option<Module>,
+        scopes: &mut Scopes,
+        (call, ip): (Option<u64>, u64),
+        module: impl Fn(u64) -> Option<(u32, &'m Module)>,
     ) -> Option<u32> {
-        let own = self.know(ip, &module);
+        let own = self.know(scopes, ip, &module);
         let Some(call) = call else { return own };
-        let calling = self.know(call, &module)?;
+        let calling = self.know(scopes, call, &module)?;
         let frame = |scope: u32| self.known[scope as usize].frame;
         own.filter(|&own| frame(own) == frame(calling)).or(Some(calling))
     }
@@ -177,17 +181,36 @@ impl Locals {
     }
 
     /// The number of what is in scope at an address of code, if it is known or can be found out.
-    fn know(&mut self, address: u64, module: &impl Fn(u64) -> Option<Module>) -> Option<u32> {
-        if let Some(known) = self.scopes.get(&address) {
+    fn know<'m>(
+        &mut self,
+        scopes: &mut Scopes,
+        address: u64,
+        module: &impl Fn(u64) -> Option<(u32, &'m Module)>,
+    ) -> Option<u32> {
+        if let Some(known) = scopes.get(&address) {
             return *known;
         }
-        let scope = module(address).and_then(|module| self.scope(&module, address));
-        let number = scope.map(|scope| {
+        let number = module(address).and_then(|(number, module)| self.know_in(module, (number, address)));
+        scopes.insert(address, number);
+        number
+    }
+
+    /// The number of what is in scope at an address of a module, which other images may have met.
+    fn know_in(&mut self, module: &Module, (number, address): (u32, u64)) -> Option<u32> {
+        // User addresses have 47 bits; a program with so many modules generates code.
+        let at = u64::from(number) << 47 | address;
+        let is_told_apart = number < 1 << 17;
+        if let Some(known) = self.of_modules.get(&at).filter(|_| is_told_apart) {
+            return *known;
+        }
+        let scope = self.scope(module, address).map(|scope| {
             self.known.push(scope);
             self.known.len() as u32 - 1
         });
-        self.scopes.insert(address, number);
-        number
+        if is_told_apart {
+            self.of_modules.insert(at, scope);
+        }
+        scope
     }
 
     fn scope(&mut self, module: &Module, address: u64) -> Option<Scope> {
@@ -256,11 +279,6 @@ impl Locals {
         self.frames.push(Frame { placed: variables, arrays });
         self.frame_numbers.insert(key, self.frames.len() - 1);
         Some(self.frames.len() - 1)
-    }
-
-    /// The program executes another one: code lies elsewhere.
-    pub(crate) fn executes(&mut self) {
-        self.scopes.clear();
     }
 }
 

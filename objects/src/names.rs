@@ -4,11 +4,10 @@ use crate::debug::layout::TypeLayout;
 use crate::fields::{Fields, TypeSums};
 use crate::globals::{Variable, VariableKind};
 use crate::locals::Local;
-use crate::map::ObjectKey;
+use crate::map::{Earlier, Known, ObjectKey};
 use crate::order::Visits;
 use crate::tally::{Missed, ObjectMisses};
 use crate::uses::{AllUses, Uses};
-use heap::HeapProfile;
 use instrument::Module;
 use std::collections::HashMap;
 use std::path::Path;
@@ -145,19 +144,9 @@ pub(crate) fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What a run knows of its objects.
-#[derive(Clone, Copy)]
-pub(crate) struct Known<'a> {
-    pub(crate) heap: &'a HeapProfile,
-    /// Variables of files, and variables of functions, by number.
-    pub(crate) variables: &'a [Variable],
-    pub(crate) locals: &'a [Local],
-}
-
 /// Finds the names of objects.
 struct Naming<'a> {
-    known: Known<'a>,
-    modules: &'a [Module],
+    known: &'a Known,
     symbols: Symbolizer,
     frames: Vec<Frame>,
     of_calls: HashMap<u32, (usize, usize)>,
@@ -167,13 +156,11 @@ struct Naming<'a> {
 pub(crate) fn name(
     found: Vec<(ObjectKey, ObjectMisses)>,
     (fields, uses): (Option<Fields>, Option<AllUses>),
-    known: &Known<'_>,
-    modules: &[Module],
+    known: &Known,
 ) -> Named {
     let mut symbols = Symbolizer::new();
-    symbols.name_generated(modules);
-    let known = *known;
-    let mut naming = Naming { known, modules, symbols, frames: Vec::new(), of_calls: HashMap::new() };
+    symbols.name_generated(&known.modules);
+    let mut naming = Naming { known, symbols, frames: Vec::new(), of_calls: HashMap::new() };
     let types = fields.as_ref().map(Fields::types_of_objects).unwrap_or_default();
     let mut objects: Vec<Object> = Vec::new();
     let mut places: HashMap<(ObjectKind, String, Option<String>, Vec<usize>), usize> = HashMap::new();
@@ -198,7 +185,7 @@ pub(crate) fn name(
         }
     }
     let types = fields.map(|fields| types_found(fields, visits)).unwrap_or_default();
-    let (frames, has_allocator, lost) = (naming.frames, known.heap.has_allocator, known.heap.lost);
+    let (frames, has_allocator, lost) = (naming.frames, known.has_allocator, known.lost);
     Named { objects, frames, types, has_allocator, lost }
 }
 
@@ -224,12 +211,24 @@ impl Naming<'_> {
             ObjectKey::Blocks(site) => self.blocks(site),
             ObjectKey::Variable(number) => self.variable(number),
             ObjectKey::Call(call) => {
-                let address = self.known.heap.calls.get(call as usize).map(|call| call.address);
-                self.frame(address.unwrap_or(0))
+                let known = self.known;
+                let call = known.calls.get(call as usize);
+                let module = call.and_then(|call| known.call_modules.get(call.module as usize));
+                self.frame(module, call.map_or(0, |call| call.address))
             }
-            ObjectKey::Running(address) => self.frame(address),
+            ObjectKey::Running(module, address) => {
+                self.frame(self.known.modules.get(module as usize), address)
+            }
             ObjectKey::Local(number) => self.local(number),
-            ObjectKey::Code(page) => self.code(page << 12),
+            ObjectKey::Code(module) => self.code(module),
+            ObjectKey::Earlier(earlier) => {
+                let (kind, name) = match earlier {
+                    Earlier::Heap => (ObjectKind::Heap, "allocated before the measurement"),
+                    Earlier::Stack => (ObjectKind::Stack, "entered before the measurement"),
+                    Earlier::Mapped => (ObjectKind::Unknown, "mapped before the measurement"),
+                };
+                Object { kind, name: name.into(), ..Object::default() }
+            }
             ObjectKey::Allocator => {
                 Object { kind: ObjectKind::Allocator, name: "beside blocks".into(), ..Object::default() }
             }
@@ -238,7 +237,7 @@ impl Naming<'_> {
     }
 
     fn blocks(&mut self, site: u32) -> Object {
-        let Some(known) = self.known.heap.sites.get(site as usize) else { return Object::default() };
+        let Some(known) = self.known.sites.get(site as usize) else { return Object::default() };
         let mut stack = Vec::new();
         for &call in &known.stack {
             let (from, to) = self.frames_of(call);
@@ -255,9 +254,9 @@ impl Naming<'_> {
         Object {
             kind: ObjectKind::Heap,
             name,
-            footprint_bytes: Some(known.most.bytes),
-            blocks: Some(known.total.blocks),
-            lifetime: Some(known.lifetimes / known.total.blocks.max(1)),
+            footprint_bytes: Some(known.most_bytes),
+            blocks: Some(known.blocks),
+            lifetime: Some(known.lifetimes / known.blocks.max(1)),
             stack,
             ..Object::default()
         }
@@ -289,10 +288,10 @@ impl Naming<'_> {
         }
     }
 
-    fn frame(&mut self, address: u64) -> Object {
-        let (name, library) = match self.module(address) {
+    fn frame(&mut self, module: Option<&Module>, address: u64) -> Object {
+        let (name, library) = match module {
             Some(module) => {
-                let function = self.symbols.function_at(&module, address).function;
+                let function = self.symbols.function_at(module, address).function;
                 let name = demangle(&self.symbols.functions()[function].name);
                 (name, Some(module.path.to_string_lossy().into_owned()))
             }
@@ -301,16 +300,10 @@ impl Naming<'_> {
         Object { kind: ObjectKind::Stack, name, library, ..Object::default() }
     }
 
-    fn code(&self, address: u64) -> Object {
-        let library = self.module(address).map(|module| module.path.to_string_lossy().into_owned());
+    fn code(&self, module: u32) -> Object {
+        let library = self.known.modules.get(module as usize).map(|module| text(&module.path));
         let name = library.as_deref().map_or("no known file", base).to_owned();
         Object { kind: ObjectKind::Code, name, library, ..Object::default() }
-    }
-
-    fn module(&self, address: u64) -> Option<Module> {
-        let holds = |module: &&Module| (module.start..module.end).contains(&address);
-        // Of modules that lay at one address after each other, the last one counts.
-        self.modules.iter().rev().find(holds).cloned()
     }
 
     /// The frames of a call, from the innermost inlined function outwards.
@@ -319,8 +312,8 @@ impl Naming<'_> {
             return *known;
         }
         let from = self.frames.len();
-        let heap::Call { module, address } = self.known.heap.calls[call as usize];
-        let module = &self.known.heap.modules[module as usize];
+        let heap::Call { module, address } = self.known.calls[call as usize];
+        let module = &self.known.call_modules[module as usize];
         let function = self.symbols.function_at(module, address).function;
         let function = demangle(&self.symbols.functions()[function].name);
         let bare = Frame { function, library: text(&module.path), file: None, line: None };

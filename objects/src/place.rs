@@ -13,14 +13,28 @@ pub enum ObjectKey {
     Local(u32),
     /// Frames of the function that makes the call with this number.
     Call(u32),
-    /// Frames of the function with code at this address, which makes no call.
-    Running(u64),
-    /// Code of the page with this number.
-    Code(u64),
+    /// Frames of the function with code at this address of the module with this number, which makes
+    /// no call.
+    Running(u32, u64),
+    /// Code of the module with this number.
+    Code(u32),
+    /// Memory of which nothing is known, because the program had it before it was followed.
+    Earlier(Earlier),
     /// Memory that allocating functions use beside blocks: headers, free blocks.
     Allocator,
     /// Memory of no object that is known.
     Unknown,
+}
+
+/// Memory that a program had before it was followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Earlier {
+    /// The heap that grows at the end of the program's data.
+    Heap,
+    /// Frames of functions that were entered before.
+    Stack,
+    /// Mappings of no file: other heaps, other threads' stacks.
+    Mapped,
 }
 
 /// What lies at an address.

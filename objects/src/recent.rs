@@ -16,7 +16,8 @@ use heap::{Found, StackFrame, StackPlace};
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Last {
     Nothing,
-    Block(Found),
+    /// A block, and the number of its place of allocation in the run.
+    Block(Found, u32),
     /// A variable in whose bytes no block may lie.
     Variable(Place),
     /// Memory of a frame.
@@ -108,10 +109,5 @@ impl Recent {
             self.sites.resize((site + 1).next_power_of_two(), (None, Last::Nothing));
         }
         self.sites[site] = (Some(number), last);
-    }
-
-    /// Forgets everything: code and data lie elsewhere.
-    pub(crate) fn forget(&mut self) {
-        self.sites.clear();
     }
 }

@@ -3,8 +3,8 @@
 //! Caches know nothing of it. A thread that counts has the simulation count into tables of the
 //! region, which take the place of its own while records of the thread are simulated.
 
-use instrument::mark::{Deed, PartCounts};
-use instrument::Numbering;
+use crate::by_image::ByImage;
+use instrument::mark::Deed;
 use simulate::{Counts, Shelf, Simulator};
 
 /// The region that is counted.
@@ -12,7 +12,8 @@ use simulate::{Counts, Shelf, Simulator};
 pub(crate) struct Region {
     /// Threads in which it is open.
     open: Vec<u32>,
-    shelf: Shelf,
+    /// By image.
+    shelves: ByImage<Shelf>,
 }
 
 impl Region {
@@ -26,38 +27,27 @@ impl Region {
         }
     }
 
-    /// Has records of a thread simulated, which count if the region is open in it; returns whether
-    /// it is.
+    /// Has records of a thread of an image simulated, which count if the region is open in it;
+    /// returns whether it is.
     pub(crate) fn counting(
         &mut self,
-        thread: u32,
+        (image, thread): (u32, u32),
         simulator: &mut Simulator,
         simulate: impl FnOnce(&mut Simulator),
     ) -> bool {
-        let is_open = self.open.contains(&thread);
-        if is_open {
-            simulator.exchange(&mut self.shelf);
+        if !self.open.contains(&thread) {
+            simulate(simulator);
+            return false;
         }
+        let shelf = self.shelves.get_or(image, Shelf::default);
+        simulator.exchange(shelf);
         simulate(simulator);
-        if is_open {
-            simulator.exchange(&mut self.shelf);
-        }
-        is_open
+        simulator.exchange(shelf);
+        true
     }
 
-    /// What was counted so far.
-    pub(crate) fn take_counts(&mut self) -> Counts {
-        std::mem::take(&mut self.shelf).counts()
+    /// What an image that has ended has counted, under its own numbers.
+    pub(crate) fn ended(&mut self, image: u32) -> Counts {
+        self.shelves.remove(image).unwrap_or_default().counts()
     }
-}
-
-/// A part of an image's counts under the numbers of the run.
-pub(crate) fn renumbered(part: &PartCounts, numbers: &Numbering) -> PartCounts {
-    let mut part = part.clone();
-    let PartCounts { executions, taken, aside, left_early, .. } = &mut part;
-    for list in [executions, taken, aside] {
-        list.iter_mut().for_each(|(block, _)| *block = numbers.block(*block));
-    }
-    left_early.iter_mut().for_each(|(block, ..)| *block = numbers.block(*block));
-    part
 }

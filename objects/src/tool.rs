@@ -14,45 +14,50 @@
 //!
 //! References and misses are those of `lightfoot cache`, so that the sums over all objects are its
 //! totals. Where a region is counted, everything is simulated and followed, and a thread's misses
-//! and accesses count while the region is open in it. **Leaves out** programs that the program
-//! starts.
+//! and accesses count while the region is open in it. Where children are followed, each image has
+//! caches and a map of its own, and the sums are those of all.
 
 use crate::fields::{Fields, Kind};
 use crate::locals::Wanted;
-use crate::map::{ObjectKey, ObjectMap, Place, WARMED};
-use crate::names::{name, Known, Named};
-use crate::region::{renumbered, Region};
+use crate::map::{ObjectMap, Place, WARMED};
+use crate::names::{name, Named};
+use crate::region::Region;
+use crate::simulators::Simulators;
 use crate::tally::Tally;
 use crate::uses::{AllUses, ThreadUses, NOBODY};
 use event::{Access, Groups, Record, RecordKind, StateLayout, Step, Stream};
 use heap::CallStack;
-use instrument::mark::{Deed, PartCounts};
-use instrument::tool::{Batch, Divided, Instrumenter, Program, Report, Summary, Sums, Tool};
-use instrument::{ComplexCounts, EndedImage};
-use simulate::{count_kinds, Counts, Levels, LocatedMiss, LocatedMisses, MissSide, Simulator, WriteBacks};
+use instrument::mark::Deed;
+use instrument::tool::{Divided, Instrumenter, Sums};
+use instrument::{ComplexCounts, EndedImage, Fork, Module, Observer};
+use simulate::{count_kinds, Counts, Levels, LocatedMiss, LocatedMisses, MissSide};
 use std::collections::HashMap;
 
-/// The tool.
-pub struct ObjectTool {
+/// The tool: an observer with instrumentation code, for
+/// [`run_observed`](instrument::tool::run_observed).
+pub struct ObjectTool<'a> {
     levels: Levels,
-    stream: Stream,
-    map: Option<ObjectMap>,
+    map: ObjectMap,
     tally: Tally,
     /// Where types are wanted.
     fields: Option<Fields>,
     /// Where all references are wanted.
     uses: Option<AllUses>,
-    simulator: Option<Simulator>,
+    simulators: Simulators,
     image: u32,
-    /// The image of the first program, whose records have the run's numbers.
-    first_image: Option<u32>,
     /// Complex references of threads whose records were read in part.
     groups: HashMap<u32, Groups>,
+    /// The threads of images that live, behind the image.
+    threads: Vec<(u32, u32)>,
     /// Where a region is counted.
     region: Option<Region>,
+    on_image: OnImage<'a>,
     found: Found,
     buffers: Buffers,
 }
+
+/// Gets each image that has ended, with what was counted in it under its own numbers.
+type OnImage<'a> = Box<dyn FnMut(&EndedImage<'_>, &Counts) + Send + 'a>;
 
 /// What a run has found.
 #[derive(Default)]
@@ -63,9 +68,6 @@ pub struct Found {
     pub records: event::Counter,
     /// The objects.
     pub objects: Named,
-    /// Where a region was counted, the blocks that ran in it, under the numbers of the run's
-    /// profile.
-    pub parts: Vec<PartCounts>,
 }
 
 #[derive(Default)]
@@ -74,22 +76,22 @@ struct Buffers {
     misses: LocatedMisses,
 }
 
-impl ObjectTool {
+impl<'a> ObjectTool<'a> {
     /// A tool that simulates `levels` from a stream that was planned for them; places of allocation
     /// are told apart by `frames_max` calls.
-    pub fn new(levels: &Levels, stream: Stream, frames_max: usize) -> ObjectTool {
+    pub fn new(levels: &Levels, stream: Stream, frames_max: usize) -> ObjectTool<'a> {
         ObjectTool {
             levels: levels.clone(),
-            stream,
-            map: Some(ObjectMap::new(frames_max)),
+            map: ObjectMap::new(frames_max),
             tally: Tally::default(),
             fields: None,
             uses: None,
-            simulator: None,
+            simulators: Simulators::new(levels, stream),
             image: 0,
-            first_image: None,
             groups: HashMap::new(),
+            threads: Vec::new(),
             region: None,
+            on_image: Box::new(|_, _| {}),
             found: Found::default(),
             buffers: Buffers::default(),
         }
@@ -97,28 +99,48 @@ impl ObjectTool {
 
     /// Also finds the types of objects, and counts misses by field.
     #[must_use]
-    pub fn with_types(self) -> ObjectTool {
+    pub fn with_types(self) -> ObjectTool<'a> {
         let mut tool = ObjectTool { fields: Some(Fields::default()), ..self };
-        tool.map.iter_mut().for_each(|map| map.locals.wanted = Wanted::All);
+        tool.map.locals.wanted = Wanted::All;
         tool
     }
 
     /// Counts what threads miss and access while a marker has them count.
     #[must_use]
-    pub fn within_region(self) -> ObjectTool {
+    pub fn within_region(self) -> ObjectTool<'a> {
         ObjectTool { region: Some(Region::default()), ..self }
     }
 
     /// Also counts accesses, bytes used of fetched lines, and fields that are used together: for a
     /// full stream, and a first level of data with LRU and no prefetcher.
     #[must_use]
-    pub fn with_accesses(self) -> ObjectTool {
+    pub fn with_accesses(self) -> ObjectTool<'a> {
         ObjectTool { uses: Some(AllUses::new(self.levels.data)), ..self }
+    }
+
+    /// The program runs already, in process `pid`, and had memory before.
+    #[must_use]
+    pub fn of_running(mut self, pid: i32) -> ObjectTool<'a> {
+        self.map.ran_before(pid);
+        self
+    }
+
+    /// Passes on each image that has ended, with what was counted in it under its own numbers.
+    #[must_use]
+    pub fn with_images(self, on_image: impl FnMut(&EndedImage<'_>, &Counts) + Send + 'a) -> ObjectTool<'a> {
+        ObjectTool { on_image: Box::new(on_image), ..self }
+    }
+
+    /// The instrumentation code, and the running sums that it needs. Call it once.
+    pub fn instrumenter(&mut self) -> (Instrumenter, Sums) {
+        (self.map.instrumenter(), Sums::Instructions)
     }
 
     /// What was found, once the program has run.
     pub fn into_found(self) -> Found {
-        self.found
+        let ObjectTool { map, tally, fields, uses, mut found, .. } = self;
+        found.objects = name(tally.finish(), (fields, uses), &map.finish());
+        found
     }
 
     /// Simulates the references of a batch; their misses are in the buffers then. Returns whether
@@ -126,24 +148,15 @@ impl ObjectTool {
     fn simulate(&mut self, thread: u32, references: &[Record]) -> bool {
         let Buffers { misses, .. } = &mut self.buffers;
         count_kinds(references, &mut self.found.records);
-        let (levels, stream) = (&self.levels, &self.stream);
-        let simulator = self.simulator.get_or_insert_with(|| {
-            Simulator::of_stream(levels, stream, WriteBacks::Ignored).expect("the levels were checked")
-        });
+        let simulator = self.simulators.present();
         let Some(region) = &mut self.region else {
             simulator.records_located(thread, references, misses);
             return true;
         };
-        region.counting(thread, simulator, |simulator| simulator.records_located(thread, references, misses))
-    }
-
-    /// Ends the simulation of an image.
-    fn end_image(&mut self) {
-        let simulator = self.simulator.take();
-        match &mut self.region {
-            Some(region) => self.found.counts.add(&region.take_counts()),
-            None => simulator.iter().for_each(|simulator| self.found.counts.add(&simulator.counts())),
-        }
+        let simulate = |simulator: &mut simulate::Simulator| {
+            simulator.records_located(thread, references, misses);
+        };
+        region.counting((self.image, thread), simulator, simulate)
     }
 }
 
@@ -154,7 +167,6 @@ struct Counting<'a> {
     fields: Option<&'a mut Fields>,
     uses: Option<(&'a mut AllUses, ThreadUses)>,
     calls: CallStack,
-    sites: &'a event::Sites,
     /// Whether misses and accesses count.
     counts: bool,
 }
@@ -289,12 +301,11 @@ impl Counting<'_> {
         if !self.counts {
             return uses.touch(thread, address, size_bytes.into());
         }
-        let ip = || self.sites.sites.get(site).map_or(0, |site| site.ip);
         let (place, number) = match self.map.again(&self.calls, address, site) {
             Some((place, Some(number))) => (place, number),
             Some((place, None)) => (place, self.tally.number(place.key)),
             None => {
-                let place = self.map.variable_at(&self.calls, address, ip);
+                let place = self.map.variable_at(&self.calls, address, site);
                 let number = self.tally.number(place.key);
                 self.map.note(&self.calls, address, site, (place, number));
                 (place, number)
@@ -307,13 +318,13 @@ impl Counting<'_> {
         }
     }
 
-    /// What a miss touched.
+    /// What a miss touched. Many places come here, which would each have a copy.
+    #[inline(never)]
     fn place(&mut self, miss: &LocatedMiss) -> Place {
-        if miss.side() == MissSide::Fetch {
-            return Place { key: ObjectKey::Code(miss.address >> 12), start: 0, size_bytes: 0 };
+        match miss.side() {
+            MissSide::Fetch => self.map.code_at(miss.address),
+            _ => self.map.variable_at(&self.calls, miss.address, miss.site()),
         }
-        let ip = || self.sites.sites.get(miss.site()).map_or(0, |site| site.ip);
-        self.map.variable_at(&self.calls, miss.address, ip)
     }
 }
 
@@ -356,88 +367,91 @@ fn next(list: &mut &[LocatedMiss], record: usize) -> Option<LocatedMiss> {
     Some(*first)
 }
 
-impl Tool for ObjectTool {
-    fn stream(&self) -> Stream {
-        self.stream
-    }
-
-    fn sums(&self) -> Sums {
-        Sums::Instructions
+impl Observer for ObjectTool<'_> {
+    fn records(&mut self, thread: u32, records: &[Record]) {
+        let mut divided = std::mem::take(&mut self.buffers.divided);
+        divided.clear();
+        // Loops without calls fill whole batches, of which nothing is to be copied.
+        let is_event = |record: &Record| record.what as u8 >> 4 == RecordKind::Tool as u8;
+        let references = if records.iter().any(is_event) {
+            divided.fill(records);
+            divided.references()
+        } else {
+            records
+        };
+        let counts = self.simulate(thread, references);
+        let groups = self.groups.entry(thread).or_insert_with(|| {
+            self.threads.push((self.image, thread));
+            Groups::default()
+        });
+        let calls = self.map.take(thread);
+        let (map, tally) = (&mut self.map, &mut self.tally);
+        let fields = self.fields.as_mut();
+        let uses = self.uses.as_mut().map(|uses| {
+            let own = uses.take(thread);
+            (uses, own)
+        });
+        let mut counting = Counting { map, tally, fields, uses, calls, counts };
+        counting.merge(&self.buffers.misses, divided.events(), references, groups);
+        let Counting { calls, uses, .. } = counting;
+        if let Some((uses, own)) = uses {
+            uses.put_back(thread, own);
+        }
+        self.map.put_back(thread, calls);
+        self.buffers.divided = divided;
     }
 
     fn complex_counts(&self) -> ComplexCounts {
         ComplexCounts::ByObserver
     }
 
-    fn instrumenter(&mut self) -> Instrumenter {
-        match &mut self.map {
-            Some(map) => map.instrumenter(),
-            None => Box::new(|_, _| {}),
+    fn image(&mut self, number: u32) {
+        self.image = number;
+        self.simulators.turn_to(number);
+        self.map.turn_to(number);
+    }
+
+    fn thread_ended(&mut self, image: u32, thread: u32) {
+        // Tables of a region are exchanged with those of all threads.
+        if self.region.is_none() {
+            self.simulators.thread_ends(image, thread);
         }
     }
 
-    fn start(&mut self, program: &Program) {
-        self.first_image.get_or_insert(program.image);
-        if std::mem::replace(&mut self.image, program.image) != program.image {
-            self.end_image();
-            self.map.iter_mut().for_each(ObjectMap::executes);
-            self.uses.iter_mut().for_each(AllUses::end);
-            self.groups.clear();
-        }
+    fn modules(&mut self, image: u32, more: &[Module]) {
+        self.map.more_modules(image, more);
     }
 
-    fn batch(&mut self, batch: &Batch<'_>) {
-        let mut divided = std::mem::take(&mut self.buffers.divided);
-        divided.clear();
-        // Loops without calls fill whole batches, of which nothing is to be copied.
-        let is_event = |record: &Record| record.what as u8 >> 4 == RecordKind::Tool as u8;
-        let is_first = self.first_image == Some(self.image) && batch.first_site() == 0;
-        let references = if is_first && !batch.raw().iter().any(is_event) {
-            batch.raw()
-        } else {
-            self.found.counts.damaged += batch.divide(&mut divided);
-            divided.references()
-        };
-        let counts = self.simulate(batch.thread(), references);
-        let Some(map) = &mut self.map else { return };
-        let (tally, calls) = (&mut self.tally, map.take(batch.thread()));
-        let fields = self.fields.as_mut();
-        let uses = self.uses.as_mut().map(|uses| {
-            let thread = uses.take(batch.thread());
-            (uses, thread)
-        });
-        let mut counting = Counting { map, tally, fields, uses, calls, sites: batch.sites(), counts };
-        let misses = &self.buffers.misses;
-        counting.merge(misses, divided.events(), references, self.groups.entry(batch.thread()).or_default());
-        let Counting { calls, uses, .. } = counting;
-        if let Some((uses, thread)) = uses {
-            uses.put_back(batch.thread(), thread);
-        }
-        map.put_back(batch.thread(), calls);
-        self.buffers.divided = divided;
+    fn sites(&mut self, image: u32, more: &[u64]) {
+        self.map.more_sites(image, more);
     }
 
-    fn marked(&mut self, deed: Deed) {
+    fn marked(&mut self, _image: u32, _thread: u32, deed: Deed) {
         self.region.iter_mut().for_each(|region| region.marked(deed));
     }
 
-    fn image_ended(&mut self, image: &EndedImage<'_>) {
-        self.found.parts.extend(image.parts.iter().map(|part| renumbered(part, image.numbering)));
+    fn forked(&mut self, fork: &Fork) {
+        self.map.forked(fork);
     }
 
-    fn finish(&mut self, summary: &Summary<'_>) -> std::io::Result<Report> {
-        self.end_image();
-        let Some(map) = self.map.take() else { return Ok(Report::default()) };
-        let profile = &summary.outcome().profile;
-        let (heap, variables, locals) = map.finish(profile.instructions_retired());
-        let found = std::mem::take(&mut self.tally).finish();
-        let more = (self.fields.take(), self.uses.take());
-        self.found.objects = name(
-            found,
-            more,
-            &Known { heap: &heap, variables: &variables, locals: &locals },
-            &profile.modules,
-        );
-        Ok(Report::default())
+    fn image_ended(&mut self, image: &EndedImage<'_>) {
+        self.map.ended(image.number, image.profile.instructions_retired());
+        let simulated = self.simulators.ended(image.number);
+        let counts = match &mut self.region {
+            Some(region) => region.ended(image.number),
+            None => simulated,
+        };
+        let ends = |of: &(u32, u32)| of.0 == image.number;
+        for &(_, thread) in self.threads.iter().filter(|of| ends(of)) {
+            self.groups.remove(&thread);
+            self.uses.iter_mut().for_each(|uses| uses.end(thread));
+        }
+        self.threads.retain(|of| !ends(of));
+        (self.on_image)(image, &counts);
+        let numbers = image.numbering;
+        if numbers.is_own() {
+            return self.found.counts.take(counts);
+        }
+        self.found.counts.add_renumbered(&counts, |site| numbers.site(site), |block| numbers.block(block));
     }
 }

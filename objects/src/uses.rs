@@ -238,10 +238,9 @@ impl AllUses {
         }
     }
 
-    /// Ends all lines and visits: the program has ended, or executes another one.
-    pub(crate) fn end(&mut self) {
-        let threads = std::mem::take(&mut self.threads);
-        for thread in threads.into_values() {
+    /// Ends the lines and visits of a thread, whose image has ended.
+    pub(crate) fn end(&mut self, thread: u32) {
+        if let Some(thread) = self.threads.remove(&thread) {
             thread.lines.finish().for_each(|line| self.evicted(line));
             thread.open.into_iter().for_each(|visit| self.close(visit));
         }
@@ -249,7 +248,8 @@ impl AllUses {
 
     /// The uses of each object, and the visits of each layout.
     pub(crate) fn finish(mut self) -> (Vec<Uses>, HashMap<u32, Vec<Visits>>) {
-        self.end();
+        let threads: Vec<u32> = self.threads.keys().copied().collect();
+        threads.into_iter().for_each(|thread| self.end(thread));
         let mut visits: HashMap<u32, Vec<Visits>> = HashMap::new();
         for ((layout, fields, start), count) in self.visits {
             visits.entry(layout).or_default().push(Visits { fields, start, count });

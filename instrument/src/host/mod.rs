@@ -414,14 +414,19 @@ impl Host<'_> {
         self.image_of(number).left(context);
     }
 
-    /// Tells the observer the modules of the thread's image, and the targets of direct calls and
-    /// jumps, that it does not know, if calls are recorded.
+    /// Tells the observer what it does not know of the code of the thread's image: modules, and
+    /// targets of direct calls and jumps if calls are recorded, sites if a tool's events are.
     fn tell_code(&mut self, tid: i32) {
         let Some(image) = self.threads.get(&tid).map(|thread| thread.image) else { return };
-        if self.calls == CallRecords::None {
+        let tells_sites = self.instrumenter.as_ref().is_some_and(|tool| tool.borrow().follows_children());
+        if self.calls == CallRecords::None && !tells_sites {
             return;
         }
         let own = self.image_of(image);
+        let sites = &own.translator.sites;
+        let known = if tells_sites { own.sites_told } else { sites.len() };
+        let sites: Vec<u64> = sites[known..].iter().map(|site| site.ip).collect();
+        own.sites_told = known + sites.len();
         let known = std::mem::replace(&mut own.modules_told, own.maps.modules.len());
         let more = own.maps.modules.get(known..).unwrap_or_default().to_vec();
         let targets = &own.translator.direct_targets;
@@ -429,6 +434,9 @@ impl Host<'_> {
         let targets = targets[known..].to_vec();
         if !more.is_empty() {
             self.give(RingMessage::Modules(image, more));
+        }
+        if !sites.is_empty() {
+            self.give(RingMessage::Sites(image, sites));
         }
         if !targets.is_empty() {
             self.give(RingMessage::Targets(image, targets));

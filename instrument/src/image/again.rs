@@ -70,7 +70,7 @@ impl Image {
         self.sections.clear();
         self.per_thread.clear();
         self.looked.clear();
-        (self.modules_told, self.targets_told) = (0, 0);
+        (self.modules_told, self.sites_told, self.targets_told) = (0, 0, 0);
         self.born = Instant::now();
     }
 

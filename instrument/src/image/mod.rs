@@ -157,8 +157,10 @@ pub(crate) struct Image {
     born: Instant,
     /// For each fragment, the executions of its blocks when its counters were last read.
     looked: HashMap<usize, Vec<u64>>,
-    /// How many of its modules the observer knows, if calls are recorded.
+    /// How many of its modules the observer knows, if it is told of them.
     pub(crate) modules_told: usize,
+    /// How many of its sites the observer knows.
+    pub(crate) sites_told: usize,
     /// How many targets of direct calls and jumps the observer knows.
     pub(crate) targets_told: usize,
     /// What threads count between marks.
@@ -251,6 +253,7 @@ impl Image {
             born: Instant::now(),
             looked: HashMap::new(),
             modules_told: 0,
+            sites_told: 0,
             targets_told: 0,
             sections: Sections::default(),
             evidence,

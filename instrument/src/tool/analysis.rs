@@ -6,8 +6,7 @@
 use super::batch::{Batch, Tables};
 use super::interface::Tool;
 use crate::instrumentation::instrumenter::TableUpdate;
-use crate::mark::Deed;
-use crate::outcome::{ComplexCounts, EndedImage, Observer, Progress, TurnStart};
+use crate::outcome::{ComplexCounts, Observer, Progress, TurnStart};
 use event::Record;
 use std::sync::mpsc::Receiver;
 
@@ -76,14 +75,6 @@ impl Observer for Analysis<'_> {
 
     fn turn(&mut self, _image: u32, thread: u32, start: TurnStart) {
         self.tool.turn(thread, start);
-    }
-
-    fn marked(&mut self, _image: u32, _thread: u32, deed: Deed) {
-        self.tool.marked(deed);
-    }
-
-    fn image_ended(&mut self, image: &EndedImage<'_>) {
-        self.tool.image_ended(image);
     }
 
     fn progress(&mut self, _progress: &Progress) {

@@ -4,8 +4,7 @@ use super::batch::Batch;
 use super::report::Report;
 use crate::instrumentation::instrumenter::{Instrumenter, Program, Sums};
 use crate::instrumentation::request::Counter;
-use crate::mark::Deed;
-use crate::outcome::{ComplexCounts, EndedImage, Outcome, TurnStart};
+use crate::outcome::{ComplexCounts, Outcome, TurnStart};
 use event::Stream;
 
 /// A tool. Its methods are its analysis code; [`Tool::instrumenter`] returns its instrumentation
@@ -48,13 +47,6 @@ pub trait Tool: Send {
     /// Called when this thread has ended and others of the program have not: it has no more
     /// records.
     fn thread_ended(&mut self, _thread: u32) {}
-
-    /// Called when a thread has reached a mark, behind all records that it made before, under
-    /// [`run_tool_marked`](super::run_tool_marked).
-    fn marked(&mut self, _deed: Deed) {}
-
-    /// Called when a program image has ended, with what its threads counted between marks.
-    fn image_ended(&mut self, _image: &EndedImage<'_>) {}
 
     /// Called when the program has ended; returns the tool's results.
     ///

@@ -106,26 +106,13 @@ pub fn run_named(
     procedures: Box<dyn Procedures>,
     tool: &mut dyn Tool,
 ) -> Result<(Outcome, Report), Error> {
-    run_with(command, options, procedures, tool, (None, None))
-}
-
-/// Runs `command` under `tool` with a marker, which divides what is counted: the tool is told of
-/// each mark behind the records before it.
-///
-/// # Errors
-/// As [`run_tool`].
-pub fn run_tool_marked(
-    command: &Command,
-    options: &Options,
-    tool: &mut dyn Tool,
-    marker: SharedMarker,
-) -> Result<(Outcome, Report), Error> {
-    run_with(command, options, Box::new(Unnamed), tool, (None, Some(marker)))
+    run_with(command, options, procedures, tool, None)
 }
 
 /// Runs `command` with instrumentation code in all its processes, which may live at the same time
 /// if [`Options::children`] are followed. `observer` gets the events as the program's code wrote
-/// them, with the stream of `options`, and is told of forks. Counters cannot be asked for.
+/// them, with the stream of `options`, and is told of modules, sites and forks. A marker divides
+/// what is counted. Counters cannot be asked for.
 ///
 /// # Errors
 /// As [`crate::run()`]; if a request cannot be fulfilled ([`ErrorKind::Tool`]).
@@ -134,11 +121,11 @@ pub fn run_observed(
     options: &Options,
     (instrumenter, sums): (Instrumenter, Sums),
     observer: &mut dyn Observer,
-    marker: SharedMarker,
+    marker: Option<SharedMarker>,
 ) -> Result<Outcome, Error> {
     let instrumenter =
         Rc::new(RefCell::new(ToolInstrumenter::new(instrumenter, Box::new(Unnamed), None, sums)));
-    let (tool, marker) = (Some(instrumenter.clone()), Some(marker));
+    let tool = Some(instrumenter.clone());
     let additions = Additions { instrumenter: tool, probes: None, marker };
     let outcome = run::run_instrumented(command, options, observer, additions);
     unfulfilled(&instrumenter.borrow())?;
@@ -172,7 +159,7 @@ pub fn run_probed(
     plan: probe::ProbePlan,
 ) -> Result<(Outcome, Probed), Error> {
     let probes = Rc::new(RefCell::new(Probes::locked(plan)?));
-    let (outcome, _) = run_with(command, options, Box::new(Unnamed), tool, (Some(probes.clone()), None))?;
+    let (outcome, _) = run_with(command, options, Box::new(Unnamed), tool, Some(probes.clone()))?;
     let probes = probes.borrow();
     Ok((outcome, Probed { counters: probes.counters(), states: probes.states().to_vec() }))
 }
@@ -182,7 +169,7 @@ fn run_with(
     options: &Options,
     procedures: Box<dyn Procedures>,
     tool: &mut dyn Tool,
-    (probes, marker): (Option<SharedProbes>, Option<SharedMarker>),
+    probes: Option<SharedProbes>,
 ) -> Result<(Outcome, Report), Error> {
     let (give, updates) = mpsc::channel();
     let instrumenter = Rc::new(RefCell::new(ToolInstrumenter::new(
@@ -193,7 +180,7 @@ fn run_with(
     )));
     let options = Options { stream: tool.stream(), ..options.clone() };
     let mut analysis = Analysis::new(tool, updates);
-    let additions = Additions { instrumenter: Some(instrumenter.clone()), probes, marker };
+    let additions = Additions { instrumenter: Some(instrumenter.clone()), probes, marker: None };
     let outcome = run::run_instrumented(command, &options, &mut analysis, additions);
     analysis.finish();
     let instrumenter = instrumenter.borrow();

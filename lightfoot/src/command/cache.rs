@@ -23,8 +23,8 @@ use crate::run::simulation::{Simulated as Run, Simulation};
 use crate::run::tally::Part;
 use anyhow::{Context, Result};
 use event::{Counter, FetchFilter, Filter, PageFilter, RecordKind, SetFilter, Stream};
-use instrument::mark::{PartCounts, SharedMarker};
-use instrument::Outcome;
+use instrument::mark::SharedMarker;
+use instrument::{EndedImage, Outcome};
 use objects::{Found, ObjectTool};
 use serde_json::{json, Value};
 use simulate::distance::CurveSizes;
@@ -245,11 +245,20 @@ impl Ran<'_> {
 fn by_data<'a>(
     options: &Cache,
     prepared: &Prepared<'_>,
-    hierarchy: &Hierarchy,
+    hierarchy: &'a Hierarchy,
     plan: &Plan,
 ) -> Result<Ran<'a>> {
     let stream = plan.stream.stream;
-    let mut tool = ObjectTool::new(&hierarchy.levels, stream, options.objects.frames);
+    let (mut images, mut parts) = (prepared.images(Some(hierarchy)), Vec::new());
+    let in_region = options.run.region.is_some();
+    let on_image = |image: &EndedImage<'_>, counts: &Counts| match in_region {
+        true => parts.extend(Part::of_region(image, counts).map(|part| (image.number, part))),
+        false => images.iter_mut().for_each(|images| images.note(image, Some(counts))),
+    };
+    let mut tool = ObjectTool::new(&hierarchy.levels, stream, options.objects.frames).with_images(on_image);
+    if let Some(pid) = options.run.running.pid {
+        tool = tool.of_running(pid);
+    }
     let by_object = options.run.by == [By::Object];
     if !by_object {
         tool = tool.with_types();
@@ -262,17 +271,18 @@ fn by_data<'a>(
         tool = tool.within_region();
     }
     let (engine, shared) = (prepared.options(stream), marker.clone().map(|marker| marker as SharedMarker));
-    let mut outcome = engine::run_tool_marked(&prepared.command, &engine, &mut tool, shared)?;
-    let Found { mut counts, records, objects: named, parts } = tool.into_found();
+    let mut outcome = engine::run_objects(&prepared.command, &engine, &mut tool, shared)?;
+    let Found { mut counts, records, objects: named } = tool.into_found();
     let followed = marker.map(|marker| {
-        let parts: Vec<Part> = parts.iter().map(|part| Part::of_section(part, &Counts::default())).collect();
-        let missed = Part::of_section(&PartCounts::default(), &counts);
-        let all: Vec<&Part> = parts.iter().chain([&missed]).collect();
-        let damaged = counts.damaged;
-        counts = Counts { damaged, ..Part::sum(&all).narrow(&mut outcome.profile) };
+        if let Some(images) = &mut images {
+            parts.iter().for_each(|(image, part)| images.add(*image, part, &outcome.profile));
+        }
+        let all: Vec<&Part> = parts.iter().map(|(_, part)| part).collect();
+        counts = Counts { damaged: counts.damaged, ..Part::sum(&all).narrow(&mut outcome.profile) };
         Followed::of_regions(marker.borrow().regions())
     });
-    if !named.has_allocator {
+    // A program that ran before may allocate nothing meanwhile.
+    if !named.has_allocator && options.run.running.pid.is_none() {
         outcome.warnings.push(
             "no function named malloc or operator new was found: heap blocks are no objects; link the C library \
              dynamically, or keep the symbols of a static allocator"
@@ -286,7 +296,7 @@ fn by_data<'a>(
         None => objects,
     });
     let followed = followed.unwrap_or_default();
-    Ok(Ran { objects, followed, ..Ran::plain(outcome, counts, records) })
+    Ok(Ran { objects, images, followed, ..Ran::plain(outcome, counts, records) })
 }
 
 fn simulate<'a>(

@@ -170,9 +170,9 @@ fn refuse_data(kind: Kind, run: &Run, by: By) -> Result<()> {
     if run.by.len() > 1 {
         anyhow::bail!("--by {name} stands alone: leave out the other rows");
     }
+    let sees_others = run.running.pid.is_some_and(|pid| !running::sees_our_files(pid));
     let refused = [
-        (run.follow_children, "--follow-children", "it follows the program alone"),
-        (run.running.pid.is_some(), "--pid", "a running program has allocated already"),
+        (sees_others, "--pid", "the process sees other files, in which its allocators are"),
         (run.shown.layouts.is_some(), "--layouts", "it reports one run"),
         (run.sort.is_some(), "--sort", "its rows are sorted by first-level misses"),
     ];

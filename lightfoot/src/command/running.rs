@@ -24,13 +24,17 @@ pub(super) fn command_of(pid: i32) -> Command {
     }
 }
 
+/// Whether a process sees the files that this one sees, by the same names.
+pub(super) fn sees_our_files(pid: i32) -> bool {
+    let link = |path: &str| std::fs::read_link(path).ok();
+    link(&format!("/proc/{pid}/ns/mnt")) == link("/proc/self/ns/mnt")
+        && link(&format!("/proc/{pid}/root")) == link("/proc/self/root")
+}
+
 /// Makes modules of a process that sees other files than this one readable from here.
 pub(super) fn reach_files(pid: i32, modules: &mut [Module]) {
     let root = PathBuf::from(format!("/proc/{pid}/root"));
-    let link = |path: &str| std::fs::read_link(path).ok();
-    let same_files = link(&format!("/proc/{pid}/ns/mnt")) == link("/proc/self/ns/mnt")
-        && link(&format!("/proc/{pid}/root")) == link("/proc/self/root");
-    if same_files || !root.exists() {
+    if sees_our_files(pid) || !root.exists() {
         return;
     }
     for module in modules {
@@ -56,6 +60,7 @@ mod tests {
     #[test]
     fn files_of_a_process_with_the_same_root_keep_their_names() {
         let path = PathBuf::from("/bin/sh");
+        assert!(sees_our_files(std::process::id() as i32));
         let module = Module { path: path.clone(), start: 0, end: 1, file_offset: 0, process: None };
         let mut modules = [module];
         reach_files(std::process::id() as i32, &mut modules);

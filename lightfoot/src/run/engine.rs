@@ -7,6 +7,7 @@ use instrument::probe::ProbePlan;
 use instrument::tool::{Probed, Report, Tool};
 use instrument::{Children, Command, Exit, Observer, Options, Outcome, Unobserved};
 use machine::{Ability, State};
+use objects::ObjectTool;
 use present::exit::{Failure, FAILURE};
 use present::number::{grouped, seconds};
 
@@ -49,21 +50,19 @@ pub fn run_tool(command: &Command, options: &Options, tool: &mut dyn Tool) -> Re
     instrument::tool::run_tool(command, options, tool).map_err(failure)
 }
 
-/// Runs `command` under a tool, with a marker if one is given.
+/// Follows the objects of `command`, and of what it starts if children are followed, with a marker
+/// if one is given.
 ///
 /// # Errors
 /// The errors of [`run_tool`].
-pub fn run_tool_marked(
+pub fn run_objects(
     command: &Command,
     options: &Options,
-    tool: &mut dyn Tool,
+    objects: &mut ObjectTool<'_>,
     marker: Option<SharedMarker>,
 ) -> Result<Outcome> {
-    let ran = match marker {
-        Some(marker) => instrument::tool::run_tool_marked(command, options, tool, marker),
-        None => instrument::tool::run_tool(command, options, tool),
-    };
-    ran.map(|(outcome, _)| outcome).map_err(failure)
+    keep_memory(options);
+    instrument::tool::run_observed(command, options, objects.instrumenter(), objects, marker).map_err(failure)
 }
 
 /// Follows the heaps of the processes of `command`, with a marker that answers its requests.
@@ -78,7 +77,8 @@ pub fn run_heaps(
 ) -> Result<Outcome> {
     keep_memory(options);
     let options = Options { stream: heaps.stream(), ..options.clone() };
-    instrument::tool::run_observed(command, &options, heaps.instrumenter(), heaps, marker).map_err(failure)
+    instrument::tool::run_observed(command, &options, heaps.instrumenter(), heaps, Some(marker))
+        .map_err(failure)
 }
 
 /// Runs `command` with probes in it under a tool.

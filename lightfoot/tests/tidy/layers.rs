@@ -220,7 +220,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "objects",
-        &["tool", "field_names names", "fields", "typing uses", "order", "tally", "map", "locals", "recent", "debug globals lib place region"],
+        &["tool", "field_names names", "fields", "typing uses", "order", "tally", "map", "image", "locals", "recent", "region simulators", "by_image debug globals lib modules place run_sites"],
     ),
     ("contenders", &["lib", "index kernel", "peer"]),
     (

@@ -87,6 +87,8 @@ pub(crate) enum RingMessage {
     Segment(Segment),
     /// Modules that an image has in addition.
     Modules(u32, Vec<Module>),
+    /// Addresses of instructions of sites that an image has in addition.
+    Sites(u32, Vec<u64>),
     /// Targets of direct calls and jumps that an image has in addition.
     Targets(u32, Vec<DirectTarget>),
     /// The running sums of this thread of an image, behind the records that it has made so far.
@@ -186,6 +188,12 @@ impl<'o> Consumer<'o> {
             RingMessage::Modules(image, more) => {
                 if delivers {
                     self.observer.modules(image, &more);
+                }
+                None
+            }
+            RingMessage::Sites(image, more) => {
+                if delivers {
+                    self.observer.sites(image, &more);
                 }
                 None
             }

@@ -11,7 +11,7 @@ use crate::cli::Rep;
 use crate::run::complex::{complex_of, LoadsAndStores, Repeats};
 use call_graph::Events;
 use instrument::mark::PartCounts;
-use instrument::{Numbering, Profile};
+use instrument::{EndedImage, Numbering, Profile};
 use present::order::SortRows;
 use simulate::{BlockMisses, SiteMisses};
 use std::collections::{BTreeMap, HashMap};
@@ -86,6 +86,17 @@ impl Part {
             blocks: filled(&recorded.blocks),
             aside: section.aside.clone(),
         }
+    }
+
+    /// What an image counted in a region, under the numbers of the run's profile: each of its
+    /// parts, and what was recorded in all of them under the image's own numbers.
+    pub fn of_region<'i>(
+        image: &'i EndedImage<'_>,
+        recorded: &simulate::Counts,
+    ) -> impl Iterator<Item = Part> + 'i {
+        let missed = Part::of_section(&PartCounts::default(), recorded);
+        let parts = image.parts.iter().map(|part| Part::of_section(part, &simulate::Counts::default()));
+        parts.chain([missed]).map(|part| part.renumbered(image.numbering))
     }
 
     /// The executions that stand aside, as a part of their own.
