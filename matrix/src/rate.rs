@@ -146,9 +146,9 @@ pub fn blocks(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Tilin
     if work != Work::Kernel {
         return Tiling { tile, rows: tile, cols: tile };
     }
-    // The block of B takes half of the second level at most. The rest is for the panels of A that are
-    // multiplied, for those that are prefetched meanwhile, and for the tiles of C between them: a
-    // larger block of B loses lines to them, because replacement only approximates the order of
+    // The block of B takes half of the second level at most. The rest is for the panels of A that
+    // are multiplied, for those that are prefetched meanwhile, and for the tiles of C between them:
+    // a larger block of B loses lines to them, because replacement only approximates the order of
     // use.
     let column_bytes = (tile.min(problem.k).max(1) * problem.element_bytes) as f64;
     // Columns beyond those during which the next panels of A arrive save little, and are slower
