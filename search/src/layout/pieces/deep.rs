@@ -58,7 +58,7 @@ impl<L: Lane> Pieces<L> {
                 break;
             }
             plan.inner.digit = digit;
-            let Some((lines, cuts)) = plan.cut_directories(keys, roots.ranks(&plan)) else { continue };
+            let Some((lines, cuts)) = plan.cut_directories(keys, roots.ranks(&plan.cut)) else { continue };
             let is_numbered = lines < 1 << (u32::BITS - BELOW_BITS);
             if !is_numbered || lines * LINE_BYTES > GROWTH * size_of_val(keys) + 4096 {
                 continue;

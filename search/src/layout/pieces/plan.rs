@@ -172,7 +172,7 @@ impl<L: Lane> Pieces<L> {
         let Some(mut plan) = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits)) else {
             return Ok(None);
         };
-        let roots = roots.ranks(&plan);
+        let roots = roots.ranks(&plan.cut);
         let mut best: Option<Planned<L>> = None;
         // Many keys are cut as coarsely as few: a table that is small stays near.
         let coarsest = (keys.len() / ROOTS_MAX / 2).next_power_of_two().max(KEYS_PER_CELL[0]);
@@ -215,7 +215,7 @@ impl<L: Lane> Pieces<L> {
             if plan.cut.shift < 2 || best.as_ref().is_some_and(|&(cost, ..)| cost <= least) {
                 break;
             }
-            let (lines, cuts) = plan.choose_width(roots.ranks(&plan))?;
+            let (lines, cuts) = plan.choose_width(roots.ranks(&plan.cut))?;
             let crowded = plan.crowded_percent(costs, keys, &cuts, &|cell: Range<usize>| {
                 let root = plan.cut.root(keys[cell.start].to_lane());
                 plan.scale_of_root(root, plan.cut.shift - cuts.logarithms[root])

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::plan::Pieces;
+use crate::cut::Cut;
 use crate::lane::{Exact, Lane};
 
 /// The ranks of roots: what one way to cut has searched, the others find here.
@@ -19,61 +19,68 @@ impl<'a, K: Exact> Roots<'a, K> {
         Roots { keys, tables: Vec::new() }
     }
 
-    /// The ranks of the first keys of all roots of `plan`, and n.
-    pub(super) fn ranks<L: Lane>(&mut self, plan: &Pieces<L>) -> Vec<usize>
+    /// The ranks of the first keys of all roots of `cut`, and n.
+    pub(super) fn ranks<L: Lane>(&mut self, cut: &Cut<L>) -> Vec<usize>
     where
         K: Exact<As = L>,
     {
-        let shift = plan.cut.shift;
+        let shift = cut.shift;
         if let Some((finer, ranks)) = self.tables.iter().find(|(finer, _)| *finer <= shift) {
             let times = 1 << (shift - finer);
             let last = ranks.len() - 1;
-            return (0..=plan.roots()).map(|root| ranks[last.min(root * times)]).collect();
+            return (0..=count(cut)).map(|root| ranks[last.min(root * times)]).collect();
         }
         let ranks = match self.tables.last() {
-            Some((coarse, ranks)) => plan.cut_roots_further(self.keys, ranks, 1 << (coarse - shift)),
-            None => plan.cut_roots(self.keys),
+            Some((coarse, ranks)) => search_further(cut, self.keys, ranks, 1 << (coarse - shift)),
+            None => search(cut, self.keys),
         };
         self.tables.push((shift, ranks.clone()));
         ranks
     }
 }
 
-impl<L: Lane> Pieces<L> {
-    /// The ranks of the first keys of all roots, and n.
-    pub(super) fn cut_roots<K: Exact<As = L>>(&self, keys: &[K]) -> Vec<usize> {
-        let mut ranks = alloc::vec![0; self.roots() + 1];
-        ranks[self.roots()] = keys.len();
-        // Halves a range of roots whose ranks at both ends are known, so that most searches are
-        // short.
-        let mut ranges = alloc::vec![0..self.roots()];
-        while let Some(Range { start, end }) = ranges.pop() {
-            if end - start < 2 {
-                continue;
-            }
-            let (middle, from, to) = (start.midpoint(end), ranks[start], ranks[end]);
-            let less = |key: &K| key.to_lane().minus(self.cut.min).widen() >> self.cut.shift < middle as u64;
-            ranks[middle] = from + keys[from..to].partition_point(less);
-            ranges.extend([start..middle, middle..end]);
-        }
-        ranks
-    }
+/// The number of roots.
+fn count<L: Lane>(cut: &Cut<L>) -> usize {
+    (cut.beyond.widen() >> cut.shift) as usize + 1
+}
 
-    /// The ranks of the first keys of all roots, and n, from those of a table that has one root for
-    /// `times` of these.
-    fn cut_roots_further<K: Exact<As = L>>(&self, keys: &[K], coarse: &[usize], times: usize) -> Vec<usize> {
-        let mut ranks = Vec::with_capacity(self.roots() + 1);
-        for root in 0..self.roots() {
-            let (from, to) = (coarse[root / times], coarse[root / times + 1]);
-            let start = ranks.last().copied().unwrap_or(0).max(from);
-            ranks.push(match root % times {
-                0 => from,
-                _ => start + keys[start..to].partition_point(|&key| self.cut.root(key.to_lane()) < root),
-            });
+/// The ranks of the first keys of all roots, and n.
+fn search<L: Lane, K: Exact<As = L>>(cut: &Cut<L>, keys: &[K]) -> Vec<usize> {
+    let count = count(cut);
+    let mut ranks = alloc::vec![0; count + 1];
+    ranks[count] = keys.len();
+    // Halves a range of roots whose ranks at both ends are known, so that most searches are short.
+    let mut ranges = alloc::vec![0..count];
+    while let Some(Range { start, end }) = ranges.pop() {
+        if end - start < 2 {
+            continue;
         }
-        ranks.push(keys.len());
-        ranks
+        let (middle, from, to) = (start.midpoint(end), ranks[start], ranks[end]);
+        let less = |key: &K| key.to_lane().minus(cut.min).widen() >> cut.shift < middle as u64;
+        ranks[middle] = from + keys[from..to].partition_point(less);
+        ranges.extend([start..middle, middle..end]);
     }
+    ranks
+}
+
+/// The same from the ranks of a table that has one root for `times` of these.
+fn search_further<L: Lane, K: Exact<As = L>>(
+    cut: &Cut<L>,
+    keys: &[K],
+    coarse: &[usize],
+    times: usize,
+) -> Vec<usize> {
+    let mut ranks = Vec::with_capacity(count(cut) + 1);
+    for root in 0..count(cut) {
+        let (from, to) = (coarse[root / times], coarse[root / times + 1]);
+        let start = ranks.last().copied().unwrap_or(0).max(from);
+        ranks.push(match root % times {
+            0 => from,
+            _ => start + keys[start..to].partition_point(|&key| cut.root(key.to_lane()) < root),
+        });
+    }
+    ranks.push(keys.len());
+    ranks
 }
 
 #[cfg(test)]
@@ -85,20 +92,22 @@ mod tests {
         for &(distribution, name) in DISTRIBUTIONS {
             let wide = distribution.keys(20_000, L::MAX.widen(), 3);
             let keys: Vec<L> = wide.into_iter().map(L::narrow).collect();
-            let with_roots = |bits: u32| Pieces::with_roots(&keys, |all| all.saturating_sub(bits)).unwrap();
+            let (min, max) = (keys[0], keys[keys.len() - 1]);
+            let beyond = L::narrow(max.minus(min).widen().saturating_add(1).min(L::MAX.widen()));
+            let all = u64::BITS - beyond.widen().leading_zeros();
+            let with_roots = |bits: u32| Cut { min, beyond, shift: all - bits };
             let coarse = with_roots(6);
-            let ranks = coarse.cut_roots(&keys);
+            let ranks = search(&coarse, &keys);
             for bits in [7, 8, 11] {
                 let fine = with_roots(bits);
-                let times = 1 << (coarse.cut.shift - fine.cut.shift);
-                let further = fine.cut_roots_further(&keys, &ranks, times);
-                assert_eq!(further, fine.cut_roots(&keys), "{name} {bits}");
+                let further = search_further(&fine, &keys, &ranks, 1 << (coarse.shift - fine.shift));
+                assert_eq!(further, search(&fine, &keys), "{name} {bits}");
             }
             // Tables that are asked for in any order.
             let mut roots = Roots::of(&keys);
             for bits in [7, 5, 11, 11, 8, 6] {
-                let plan = with_roots(bits);
-                assert_eq!(roots.ranks(&plan), plan.cut_roots(&keys), "{name} {bits}");
+                let cut = with_roots(bits);
+                assert_eq!(roots.ranks(&cut), search(&cut, &keys), "{name} {bits}");
             }
         }
     }
