@@ -63,7 +63,8 @@ fn search<L: Lane, K: Exact<As = L>>(cut: &Cut<L>, keys: &[K]) -> Vec<usize> {
     ranks
 }
 
-/// The same from the ranks of a table that has one root for `times` of these.
+/// The ranks of the first keys of all roots, and n, from those of a table that has one root for
+/// `times` of these.
 fn search_further<L: Lane, K: Exact<As = L>>(
     cut: &Cut<L>,
     keys: &[K],
