@@ -146,12 +146,15 @@ pub fn blocks(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Tilin
     if work != Work::Kernel {
         return Tiling { tile, rows: tile, cols: tile };
     }
-    // The block of B takes half of the second level. The rest is for the panels of A that are
-    // multiplied, for those that are prefetched meanwhile, and for the tiles of C between them: a
-    // larger block of B loses lines to them, because replacement only approximates the order of
+    // The block of B takes half of the second level at most. The rest is for the panels of A that
+    // are multiplied, for those that are prefetched meanwhile, and for the tiles of C between them:
+    // a larger block of B loses lines to them, because replacement only approximates the order of
     // use.
     let column_bytes = (tile.min(problem.k).max(1) * problem.element_bytes) as f64;
-    let cols = (rates.l2_bytes / 2.0 / column_bytes) as usize / COLUMNS * COLUMNS;
+    // Columns beyond those during which the next panels of A arrive save little, and are slower
+    // where they fill more than a quarter of the level.
+    let columns = |share: f64| (rates.l2_bytes / share / column_bytes) as usize / COLUMNS * COLUMNS;
+    let cols = columns(2.0).min(columns(4.0).max(ENOUGH_COLUMNS));
     // The packed rows of A are read once for each block of B, from the third level if they take an
     // eighth of it: with several threads each has its own.
     let rows = (rates.l3_bytes / 8.0 / column_bytes).min(MOST_ROWS as f64) as usize;
@@ -160,6 +163,8 @@ pub fn blocks(rates: &Rates, problem: Problem, work: Work, tile: usize) -> Tilin
 
 /// Columns of `B` that a kernel multiplies at once.
 const COLUMNS: usize = 8;
+/// Columns of `B` that are enough to hide how the next panels of `A` arrive.
+const ENOUGH_COLUMNS: usize = 128;
 /// The most rows of `A` and columns of `B` of a block.
 const MOST_ROWS: usize = 4096;
 /// The fewest rows of `A` of a block: `B` is packed again for each block.

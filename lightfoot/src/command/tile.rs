@@ -21,6 +21,10 @@ use study::tile::timing::{grid, regret, Effort, Real, Subject, Timed};
 /// The largest N that is simulated: larger ones take minutes and change no case of the model.
 const SIMULATED_N: usize = 512;
 
+/// The largest N for which the loops are timed: their grid takes minutes at N = 1024, and ten at
+/// 2048. The kernel is timed for the N that was asked for.
+const LOOPS_N: usize = 512;
+
 /// The result of the command, as JSON has it.
 #[derive(Debug, Default, Serialize)]
 struct Answer {
@@ -182,7 +186,11 @@ fn note<V>(value: Result<V, matrix::Error>, missing: &mut Vec<String>) -> Option
 }
 
 const LOOP_EFFORT: Effort = Effort { passes: 3, seconds: 0.02 };
-const KERNEL_EFFORT: Effort = Effort { passes: 7, seconds: 0.01 };
+
+/// Large products vary less from run to run, and take long.
+fn kernel_effort(n: usize) -> Effort {
+    Effort { passes: if n > 1024 { 3 } else { 7 }, seconds: 0.01 }
+}
 
 fn loops_subject() -> Subject {
     Subject::Loops(Loop::named("MBaLt").expect("it is in the list"), 1)
@@ -197,11 +205,16 @@ fn kernel_tiling(row: &KernelRow) -> Tiling {
 }
 
 fn measure<T: Real>(answer: &mut Answer) -> Result<()> {
-    let tiles: Vec<_> = answer.loops.iter().map(|row| square_tiling(row.tile)).collect();
-    let times = grid::<T>(loops_subject(), answer.n, &tiles, LOOP_EFFORT)?;
+    let n = answer.n.min(LOOPS_N);
+    if n < answer.n {
+        answer.missing.push(format!("times of the loops for N = {}: they are those of N = {n}", answer.n));
+    }
+    let tiles = answer.loops.iter().map(|row| row.tile).filter(|&tile| tile <= n);
+    let tiles: Vec<_> = tiles.map(square_tiling).collect();
+    let times = grid::<T>(loops_subject(), n, &tiles, LOOP_EFFORT)?;
     answer.loops.iter_mut().zip(times).for_each(|(row, timed)| row.measured = Some(timed));
     let tiles: Vec<_> = answer.kernel.iter().map(kernel_tiling).collect();
-    let times = grid::<T>(Subject::Kernel, answer.n, &tiles, KERNEL_EFFORT)?;
+    let times = grid::<T>(Subject::Kernel, answer.n, &tiles, kernel_effort(answer.n))?;
     answer.kernel.iter_mut().zip(times).for_each(|(row, timed)| row.measured = Some(timed));
     Ok(())
 }
@@ -225,9 +238,10 @@ fn choose<T: Real>(answer: &mut Answer, no_measure: bool) -> Result<()> {
     for (model, tile) in models {
         let Some(tile) = tile else { continue };
         let regret = best_loop
-            .filter(|_| !no_measure)
+            .filter(|_| !no_measure && tile <= n.min(LOOPS_N))
             .map(|best| {
-                regret::<T>(loops_subject(), n, square_tiling(tile), square_tiling(best), LOOP_EFFORT)
+                let (chosen, best) = (square_tiling(tile), square_tiling(best));
+                regret::<T>(loops_subject(), n.min(LOOPS_N), chosen, best, LOOP_EFFORT)
             })
             .transpose()?;
         answer.choices.push(Choice { subject: "loops", model, tile, regret, best_tile: best_loop });
@@ -239,7 +253,7 @@ fn choose<T: Real>(answer: &mut Answer, no_measure: bool) -> Result<()> {
         let of = |tile: usize| answer.kernel.iter().find(|row| row.tile == tile).map(kernel_tiling);
         let pair = of(tile).zip(best.and_then(of)).filter(|_| !no_measure);
         let regret = pair
-            .map(|(chosen, best)| regret::<T>(Subject::Kernel, n, chosen, best, KERNEL_EFFORT))
+            .map(|(chosen, best)| regret::<T>(Subject::Kernel, n, chosen, best, kernel_effort(n)))
             .transpose()?;
         answer.choices.push(Choice { subject: "kernel", model: "plan", tile, regret, best_tile: best });
     }
@@ -260,8 +274,8 @@ fn gflops(timed: Option<Timed>) -> String {
 
 fn text(answer: &Answer) -> String {
     let mut out = format!(
-        "Tile sizes for C += A*B, N = {}, {}, machine {}\n\nThe paper's loops on blocked arrays (MBaLt); misses for N = {}\n",
-        answer.n, answer.element, answer.machine, answer.simulated_n
+        "Tile sizes for C += A*B, N = {}, {}, machine {}\n\nThe paper's loops on blocked arrays (MBaLt); misses for N = {}, times for N = {}\n",
+        answer.n, answer.element, answer.machine, answer.simulated_n, answer.n.min(LOOPS_N)
     );
     loop_table(&mut out, &answer.loops);
     out += "\nThe kernel on operands kept blocked\n";

@@ -373,8 +373,14 @@ impl<T: Element> BlockProduct<'_, T> {
             micro.b = b.cast::<T::Real>();
             micro.c = c.cast::<T::Real>();
             if let Some((start, columns)) = source {
-                let line = start.wrapping_offset(call / lines * columns);
-                micro.next = line.wrapping_byte_offset(call % lines * LINE_BYTES).cast::<T::Real>();
+                // Each line of all columns takes four calls. Later ones would ask for columns that
+                // are not part of this block, and may lie outside of the array.
+                if call < 4 * lines {
+                    let line = start.wrapping_offset(call / lines * columns);
+                    micro.next = line.wrapping_byte_offset(call % lines * LINE_BYTES).cast::<T::Real>();
+                } else {
+                    (micro.next, micro.ahead) = (micro.b, 0);
+                }
                 call += 1;
             }
             // Complex columns are two real ones each.

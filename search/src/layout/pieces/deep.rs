@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use super::cost::Costs;
 use super::plan::{Cuts, Pieces, Planned};
+use super::roots::Roots;
 use crate::cut::BELOW_BITS;
 use crate::lane::{Exact, Lane};
 use crate::layout::split::digit::Width;
@@ -27,7 +28,12 @@ impl<L: Lane> Pieces<L> {
     /// The plan whose lines are directories with the fewest lines and entries, or `None` where a
     /// line would be too crowded however narrow it is, lines would take too much memory, or the
     /// plan would cost more than `most`.
-    pub(super) fn plan_deep<K: Exact<As = L>>(keys: &[K], costs: &Costs, most: usize) -> Option<Planned<L>> {
+    pub(super) fn plan_deep<K: Exact<As = L>>(
+        keys: &[K],
+        roots: &mut Roots<'_, K>,
+        costs: &Costs,
+        most: usize,
+    ) -> Option<Planned<L>> {
         // Digits of half a key: shorter ones need too many lines, and directories of longer ones
         // bear few. Of short keys there are few different ones.
         let digit = match L::BITS {
@@ -52,8 +58,7 @@ impl<L: Lane> Pieces<L> {
                 break;
             }
             plan.inner.digit = digit;
-            let ranks = plan.cut_roots(keys);
-            let Some((lines, cuts)) = plan.cut_directories(keys, ranks) else { continue };
+            let Some((lines, cuts)) = plan.cut_directories(keys, roots.ranks(&plan.cut)) else { continue };
             let is_numbered = lines < 1 << (u32::BITS - BELOW_BITS);
             if !is_numbered || lines * LINE_BYTES > GROWTH * size_of_val(keys) + 4096 {
                 continue;
@@ -111,7 +116,9 @@ mod tests {
     /// Builds the plan, whatever it costs, and asks it for every rank with every instruction set.
     /// Returns whether its queries go through directories and blocks.
     fn answers_rightly<L: Lane + Exact<As = L>>(keys: &[L], name: &str) -> bool {
-        let Some((_, plan, cuts)) = Pieces::plan_deep(keys, &NEAR, usize::MAX) else { return false };
+        let Some((_, plan, cuts)) = Pieces::plan_deep(keys, &mut Roots::of(keys), &NEAR, usize::MAX) else {
+            return false;
+        };
         let placing = Placing { vectors: Isa::detect(), threads: 1 };
         let (shape, memory) = build_planned(plan, &cuts, keys, placing).expect("lines bear what was planned");
         assert!(shape.holds(memory.lines()), "{name}");
@@ -158,12 +165,12 @@ mod tests {
         let mut equal: Vec<u32> = (0..20_000).map(|i| i * 100).collect();
         equal.extend([777_777; 2000]);
         equal.sort_unstable();
-        assert!(Pieces::plan_deep(&equal, &NEAR, usize::MAX).is_none());
+        assert!(Pieces::plan_deep(&equal, &mut Roots::of(&equal), &NEAR, usize::MAX).is_none());
         // 500 are borne.
         equal.dedup();
         equal.extend([777_777; 500]);
         equal.sort_unstable();
-        assert!(Pieces::plan_deep(&equal, &NEAR, usize::MAX).is_some());
+        assert!(Pieces::plan_deep(&equal, &mut Roots::of(&equal), &NEAR, usize::MAX).is_some());
         answers_rightly(&equal, "500 copies");
     }
 }

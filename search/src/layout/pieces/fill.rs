@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::cost::Costs;
 use super::plan::{Cuts, Pieces};
+use super::roots::Roots;
 use super::Cell;
 use crate::cut::BELOW_BITS;
 use crate::lane::{Exact, Lane};
@@ -34,7 +35,8 @@ pub(super) fn build<L: Lane, K: Exact<As = L>>(
         Err(Refusal::Crowded) if plan.is_direct() => {}
         result => return result,
     }
-    let (_, plan, cuts) = Pieces::plan_cells(keys, costs, usize::MAX)?.ok_or(Refusal::Crowded)?;
+    let (_, plan, cuts) =
+        Pieces::plan_cells(keys, &mut Roots::of(keys), costs, usize::MAX)?.ok_or(Refusal::Crowded)?;
     build_planned(plan, &cuts, keys, placing)
 }
 

@@ -38,9 +38,11 @@
 
 mod check;
 mod cost;
+mod crowd;
 mod deep;
 mod fill;
 mod plan;
+mod roots;
 
 use alloc::string::String;
 use core::ops::Range;

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::cost::Costs;
+use super::roots::Roots;
 use super::Cell;
 use crate::cut::{Cut, Word, BELOW_BITS};
 use crate::lane::{Exact, Lane};
@@ -43,7 +44,7 @@ const KEYS_PER_DIRECT_ROOT: usize = 8;
 
 /// The most keys of a line on average where roots are cut into lines: their number is a power of
 /// two, so the average is between half of this and this.
-const DIRECT_LOADS: [(Width, usize); 4] =
+pub(super) const DIRECT_LOADS: [(Width, usize); 4] =
     [(Width::Bits8, 46), (Width::Bits16, 21), (Width::Bits32, 9), (Width::Bits64, 4)];
 
 /// The most bytes of lines for each byte of keys where roots are cut into lines.
@@ -58,15 +59,6 @@ const CELLS_MAX: usize = 1 << 18;
 
 /// A tree of fewer levels counts as one of as many: where keys are few, any layout will do.
 const LEVELS_MIN: usize = 4;
-
-/// Stretches of keys that are looked at to estimate how many stand in crowded lines.
-const SAMPLED_STRETCHES: usize = 128;
-
-/// The most keys of such a stretch.
-const KEYS_PER_STRETCH: usize = 256;
-
-/// Cells that are looked at to estimate the same.
-const SAMPLED_CELLS: usize = 96;
 
 /// n keys behind tables: `inner` has the lines, as a split layout without a map of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +135,8 @@ impl<L: Lane> Pieces<L> {
         if keys.len() >= DIRECTORY as usize / 2 {
             return Err(Refusal::TooMany);
         }
-        let direct = Pieces::plan_direct(keys, costs);
+        let mut roots = Roots::of(keys);
+        let direct = Pieces::plan_direct(keys, &mut roots, costs);
         // No way through cells costs less than this.
         if let Some((_, plan, cuts)) = direct.clone().filter(|(cost, ..)| *cost < costs.cells) {
             return Ok((plan, cuts));
@@ -153,11 +146,11 @@ impl<L: Lane> Pieces<L> {
         let tree = costs.level * levels + costs.far_tree[distance];
         // What costs more than another way is not looked at.
         let most = direct.as_ref().map_or(tree, |&(cost, ..)| cost.min(tree));
-        let cells = Pieces::plan_cells(keys, costs, most)?;
+        let cells = Pieces::plan_cells(keys, &mut roots, costs, most)?;
         let mut best = [direct, cells].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
         if best.as_ref().is_none_or(|&(cost, ..)| cost > costs.deep[distance]) {
             let most = best.as_ref().map_or(tree, |&(cost, ..)| cost.min(tree));
-            let planned = Pieces::plan_deep(keys, costs, most);
+            let planned = Pieces::plan_deep(keys, &mut roots, costs, most);
             best = [best, planned].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
         }
         let accepted = best.filter(|(cost, ..)| *cost <= tree);
@@ -171,6 +164,7 @@ impl<L: Lane> Pieces<L> {
     /// [`Refusal::TooMany`].
     pub(super) fn plan_cells<K: Exact<As = L>>(
         keys: &[K],
+        roots: &mut Roots<'_, K>,
         costs: &Costs,
         most: usize,
     ) -> Result<Option<Planned<L>>, Refusal> {
@@ -178,7 +172,7 @@ impl<L: Lane> Pieces<L> {
         let Some(mut plan) = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits)) else {
             return Ok(None);
         };
-        let roots = plan.cut_roots(keys);
+        let roots = roots.ranks(&plan.cut);
         let mut best: Option<Planned<L>> = None;
         // Many keys are cut as coarsely as few: a table that is small stays near.
         let coarsest = (keys.len() / ROOTS_MAX / 2).next_power_of_two().max(KEYS_PER_CELL[0]);
@@ -204,26 +198,24 @@ impl<L: Lane> Pieces<L> {
 
     /// The plan whose roots are cut into lines with the lowest estimated cost, or `None` where
     /// lines would take too much memory.
-    fn plan_direct<K: Exact<As = L>>(keys: &[K], costs: &Costs) -> Option<Planned<L>> {
+    fn plan_direct<K: Exact<As = L>>(
+        keys: &[K],
+        roots: &mut Roots<'_, K>,
+        costs: &Costs,
+    ) -> Option<Planned<L>> {
         // With two bits at least a root spans fewer values than a lane has, so it can be shifted.
         let finest = (keys.len() / KEYS_PER_DIRECT_ROOT).checked_ilog2().filter(|&bits| bits >= 2)?;
         let finest = finest.min(DIRECT_ROOTS_BITS_MAX);
         let mut roots_bits = finest.min(DIRECT_ROOTS_BITS_MIN);
         let mut best: Option<Planned<L>> = None;
         let mut tried = 0;
-        let (mut ranks, mut coarse_shift) = (Vec::new(), 0);
         while roots_bits <= finest {
             let mut plan = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits))?;
             let least = costs.direct + costs.table(plan.roots() * size_of::<u32>());
             if plan.cut.shift < 2 || best.as_ref().is_some_and(|&(cost, ..)| cost <= least) {
                 break;
             }
-            ranks = match ranks.is_empty() {
-                true => plan.cut_roots(keys),
-                false => plan.cut_roots_further(keys, &ranks, 1 << (coarse_shift - plan.cut.shift)),
-            };
-            coarse_shift = plan.cut.shift;
-            let (lines, cuts) = plan.choose_width(&ranks)?;
+            let (lines, cuts) = plan.choose_width(roots.ranks(&plan.cut))?;
             let crowded = plan.crowded_percent(costs, keys, &cuts, &|cell: Range<usize>| {
                 let root = plan.cut.root(keys[cell.start].to_lane());
                 plan.scale_of_root(root, plan.cut.shift - cuts.logarithms[root])
@@ -244,22 +236,6 @@ impl<L: Lane> Pieces<L> {
         best
     }
 
-    /// The ranks of the first keys of all roots, and n, from those of a table that has one root for
-    /// `times` of these.
-    fn cut_roots_further<K: Exact<As = L>>(&self, keys: &[K], coarse: &[usize], times: usize) -> Vec<usize> {
-        let mut ranks = Vec::with_capacity(self.roots() + 1);
-        for root in 0..self.roots() {
-            let (from, to) = (coarse[root / times], coarse[root / times + 1]);
-            let start = ranks.last().copied().unwrap_or(0).max(from);
-            ranks.push(match root % times {
-                0 => from,
-                _ => start + keys[start..to].partition_point(|&key| self.cut.root(key.to_lane()) < root),
-            });
-        }
-        ranks.push(keys.len());
-        ranks
-    }
-
     /// A plan without cuts, whose roots span as many values as `shift` says for the number of bits
     /// of distances; `None` without keys.
     pub(super) fn with_roots<K: Exact<As = L>>(keys: &[K], shift: impl Fn(u32) -> u32) -> Option<Pieces<L>> {
@@ -273,27 +249,31 @@ impl<L: Lane> Pieces<L> {
 
     /// Chooses the width of digits that takes the fewest lines, for roots that begin at `ranks` and
     /// are cut into lines. Returns the lines and the cuts.
-    fn choose_width(&mut self, ranks: &[usize]) -> Option<(usize, Cuts)> {
+    fn choose_width(&mut self, ranks: Vec<usize>) -> Option<(usize, Cuts)> {
         let widths = DIRECT_LOADS.into_iter().filter(|(digit, _)| digit.bits() <= L::BITS);
-        let cut = widths.map(|(digit, load)| {
-            let cuts = self.cut_lines(ranks, digit, load);
-            (self.lines_of_roots(&cuts), cuts, digit)
+        let lines = widths.map(|(digit, load)| {
+            let lines = self.lines_of_cut_roots(&ranks, |count| self.lines_logarithm(count, digit, load));
+            (lines, digit, load)
         });
-        let (lines, cuts, digit) = cut.min_by_key(|&(lines, ..)| lines)?;
+        let (lines, digit, load) = lines.min_by_key(|&(lines, ..)| lines)?;
         self.inner.digit = digit;
-        Some((lines, cuts))
+        let logarithm = |pair: &[usize]| self.lines_logarithm(pair[1] - pair[0], digit, load);
+        let logarithms = ranks.windows(2).map(logarithm).collect();
+        Some((lines, Cuts { logarithms, ranks }))
     }
 
-    /// Cuts roots that begin at `ranks` into lines of at most `load` keys on average, whose keys
-    /// the digits tell apart.
-    fn cut_lines(&self, ranks: &[usize], digit: Width, load: usize) -> Cuts {
-        let least = self.cut.shift.saturating_sub(digit.bits());
-        let logarithm = |pair: &[usize]| match pair[1] - pair[0] {
-            0 => 0,
-            // A line spans two values at least.
-            count => count.div_ceil(load).next_power_of_two().ilog2().max(least).min(self.cut.shift - 1),
-        };
-        Cuts { logarithms: ranks.windows(2).map(logarithm).collect(), ranks: ranks.to_vec() }
+    /// The binary logarithm of the number of lines of a root with so many keys: at most `load` in
+    /// each on average, which the digits tell apart.
+    #[inline(always)]
+    fn lines_logarithm(&self, count: usize, digit: Width, load: usize) -> u32 {
+        if count == 0 {
+            return 0;
+        }
+        // The fewest doublings of `load` that reach `count`.
+        let apart = count.ilog2().saturating_sub(load.ilog2());
+        let wanted = apart + u32::from(load << apart < count);
+        // A line spans two values at least.
+        wanted.max(self.cut.shift.saturating_sub(digit.bits())).min(self.cut.shift - 1)
     }
 
     /// The lines of a root with keys that is cut into two to the `logarithm`. Distances end at
@@ -306,36 +286,26 @@ impl<L: Lane> Pieces<L> {
 
     /// The lines of all roots; neighbours without keys share one.
     pub(super) fn lines_of_roots(&self, cuts: &Cuts) -> usize {
+        let mut logarithms = cuts.logarithms.iter();
+        self.lines_of_cut_roots(&cuts.ranks, |_| logarithms.next().map_or(0, |&logarithm| logarithm))
+    }
+
+    /// [`Pieces::lines_of_roots`] of roots that begin at `ranks`, each cut as `logarithm` says for
+    /// its number of keys.
+    #[inline(always)]
+    fn lines_of_cut_roots(&self, ranks: &[usize], mut logarithm: impl FnMut(usize) -> u32) -> usize {
         let mut is_empty = false;
-        let roots = cuts.ranks.windows(2).zip(&cuts.logarithms).enumerate();
-        let lines = roots.map(|(number, (pair, &logarithm))| {
+        let roots = ranks.windows(2).enumerate();
+        let lines = roots.map(|(number, pair)| {
+            let lines = self.lines_of_root(number, logarithm(pair[1] - pair[0]));
             let shares = core::mem::replace(&mut is_empty, pair[0] == pair[1]) && is_empty;
             if shares {
                 0
             } else {
-                self.lines_of_root(number, logarithm)
+                lines
             }
         });
         lines.sum()
-    }
-
-    /// The ranks of the first keys of all roots, and n.
-    pub(super) fn cut_roots<K: Exact<As = L>>(&self, keys: &[K]) -> Vec<usize> {
-        let mut ranks = alloc::vec![0; self.roots() + 1];
-        ranks[self.roots()] = keys.len();
-        // Halves a range of roots whose ranks at both ends are known, so that most searches are
-        // short.
-        let mut ranges = alloc::vec![0..self.roots()];
-        while let Some(Range { start, end }) = ranges.pop() {
-            if end - start < 2 {
-                continue;
-            }
-            let (middle, from, to) = (start.midpoint(end), ranks[start], ranks[end]);
-            let less = |key: &K| key.to_lane().minus(self.cut.min).widen() >> self.cut.shift < middle as u64;
-            ranks[middle] = from + keys[from..to].partition_point(less);
-            ranges.extend([start..middle, middle..end]);
-        }
-        ranks
     }
 
     /// The binary logarithm and the number of the cells of each root, whose ranks are known, if
@@ -400,81 +370,6 @@ impl<L: Lane> Pieces<L> {
         }
     }
 
-    /// The hundredths of keys that stand in crowded lines.
-    fn crowded_percent<K: Exact<As = L>>(
-        &self,
-        costs: &Costs,
-        keys: &[K],
-        cuts: &Cuts,
-        scale: &dyn Fn(Range<usize>) -> Scale<L>,
-    ) -> usize {
-        if costs.looks_closer {
-            return self.crowded_in_stretches(keys, cuts, scale);
-        }
-        self.crowded_in_cells(keys, cuts, scale)
-    }
-
-    /// The hundredths of keys that stand in crowded lines, from stretches of keys that are spread
-    /// over all cells, which `scale` maps to lines.
-    fn crowded_in_stretches<K: Exact<As = L>>(
-        &self,
-        keys: &[K],
-        cuts: &Cuts,
-        scale: &dyn Fn(Range<usize>) -> Scale<L>,
-    ) -> usize {
-        let (mut looked_at, mut crowded) = (0, 0);
-        let share = keys.len() / SAMPLED_STRETCHES;
-        for stretch in 0..SAMPLED_STRETCHES {
-            let mut rank = share * stretch;
-            let end = keys.len().min(rank + (share / 8).clamp(KEYS_PER_STRETCH / 8, KEYS_PER_STRETCH));
-            let mut cell = cuts.ranks.partition_point(|&first| first <= rank);
-            while rank < end {
-                let (first, behind) = (cuts.ranks[cell - 1], cuts.ranks[cell]);
-                let some = &keys[rank..behind.min(end)];
-                if !some.is_empty() {
-                    looked_at += some.len();
-                    crowded += self.crowded_keys(some, scale(first..behind));
-                }
-                (rank, cell) = (behind.min(end), cell + 1);
-            }
-        }
-        100 * crowded / looked_at.max(1)
-    }
-
-    /// The keys of one cell, mapped to lines by `scale`, that stand in crowded lines.
-    fn crowded_keys<K: Exact<As = L>>(&self, keys: &[K], scale: Scale<L>) -> usize {
-        let capacity = self.inner.digit.capacity();
-        let most = capacity * capacity / 2;
-        let same_line = |a: &K, b: &K| scale.locate(a.to_lane()).0 == scale.locate(b.to_lane()).0;
-        let counts = keys.chunk_by(same_line).map(<[K]>::len).filter(|&count| count > capacity);
-        // A line that is nearly too crowded for a directory makes its cell take more lines.
-        counts.map(|count| if count > most { 8 * count } else { count }).sum()
-    }
-
-    /// [`Pieces::crowded_in_stretches`] from a sample of cells with keys, of which the first keys
-    /// are looked at: the choices of processors whose costs were measured so are kept.
-    fn crowded_in_cells<K: Exact<As = L>>(
-        &self,
-        keys: &[K],
-        cuts: &Cuts,
-        scale: &dyn Fn(Range<usize>) -> Scale<L>,
-    ) -> usize {
-        let (mut looked_at, mut crowded) = (0, 0);
-        let stride = (keys.len() / SAMPLED_CELLS).max(1);
-        let mut next = 0;
-        for pair in cuts.ranks.windows(2).filter(|pair| pair[0] < pair[1]) {
-            // Large cells are looked at in proportion to their keys.
-            if pair[1] <= next {
-                continue;
-            }
-            next = pair[1] + stride;
-            let sampled = pair[0]..pair[1].min(pair[0] + 4096);
-            looked_at += sampled.len();
-            crowded += self.crowded_keys(&keys[sampled.clone()], scale(sampled));
-        }
-        100 * crowded / looked_at.max(1)
-    }
-
     /// The map of a cell with these keys, with `times` the lines that suffice on average.
     pub(super) fn scale<K: Exact<As = L>>(&self, cell: &[K], times: usize) -> Scale<L> {
         let load =
@@ -500,26 +395,17 @@ mod tests {
     use crate::sample::DISTRIBUTIONS;
     use alloc::string::String;
 
-    fn finer_tables_have_the_same_ranks<L: Lane + Exact<As = L>>() {
-        for &(distribution, name) in DISTRIBUTIONS {
-            let wide = distribution.keys(20_000, L::MAX.widen(), 3);
-            let keys: Vec<L> = wide.into_iter().map(L::narrow).collect();
-            let with_roots = |bits: u32| Pieces::with_roots(&keys, |all| all.saturating_sub(bits)).unwrap();
-            let coarse = with_roots(6);
-            let ranks = coarse.cut_roots(&keys);
-            for bits in [7, 8, 11] {
-                let fine = with_roots(bits);
-                let times = 1 << (coarse.cut.shift - fine.cut.shift);
-                let further = fine.cut_roots_further(&keys, &ranks, times);
-                assert_eq!(further, fine.cut_roots(&keys), "{name} {bits}");
+    #[test]
+    fn roots_get_the_fewest_lines_that_hold_their_keys() {
+        let keys = [0u32, u32::MAX];
+        let plan = Pieces::with_roots(&keys, |bits| bits - 10).unwrap();
+        for (digit, load) in DIRECT_LOADS.into_iter().take(3) {
+            for count in 1..20_000usize {
+                let slow = count.div_ceil(load).next_power_of_two().ilog2();
+                let slow = slow.max(plan.cut.shift.saturating_sub(digit.bits())).min(plan.cut.shift - 1);
+                assert_eq!(plan.lines_logarithm(count, digit, load), slow, "{count} {digit:?}");
             }
         }
-    }
-
-    #[test]
-    fn roots_that_are_cut_further_begin_where_a_search_finds_them() {
-        finer_tables_have_the_same_ranks::<u32>();
-        finer_tables_have_the_same_ranks::<u64>();
     }
 
     #[test]

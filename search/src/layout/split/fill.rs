@@ -332,7 +332,7 @@ impl<L: Lane> Split<L> {
         if start > 0 {
             return Ok(rank + start);
         }
-        // A whole run is in one line: the line is crowded, and its end is searched key by key.
+        // A whole run is in one line: the line is crowded, and its end is searched.
         let end = self.line_end::<D, K>(&filling.keys[..filling.end], rank)?;
         self.write_crowded::<D, K>(filling, run.buckets[0] as usize, rank..end)?;
         Ok(end)
@@ -396,7 +396,9 @@ impl<L: Lane> Split<L> {
     fn line_end<D: Digit, K: Exact<As = L>>(&self, keys: &[K], rank: usize) -> Result<usize, Refusal> {
         let bucket = self.bucket(keys[rank]);
         let reach = keys.len().min(rank + D::CROWD + 1);
-        let count = keys[rank..reach].iter().take_while(|&&key| self.bucket(key) == bucket).count();
+        // Whatever the order of the keys, the last one that is found shares the line, and the one
+        // behind it does not: if those between are in order, as is checked, they share it too.
+        let count = keys[rank..reach].partition_point(|&key| self.bucket(key) == bucket);
         check_run(keys, rank, count, rank + count)?;
         Ok(rank + count)
     }
@@ -410,7 +412,7 @@ impl<L: Lane> Split<L> {
     fn crowd<D: Digit, K: Exact<As = L>>(&self, keys: &[K], blocks: &mut [Line]) -> Line {
         blocks.fill(Line::PADDING);
         for (digit, key) in lanes_mut::<D>(blocks).iter_mut().zip(keys) {
-            *digit = D::of(self.scale.locate(key.to_lane()).1);
+            *digit = D::of(self.scale.locate_key(key.to_lane()).1);
         }
         // The directory keeps the largest digit of each block but the last: the number of kept
         // digits less than a query is the number of the block to read.
