@@ -2,6 +2,7 @@
 //! words, and never show what follows a call.
 
 use crate::batch::Batch;
+use crate::jumps::JumpRecords;
 use crate::keys::{EdgeTable, Keys};
 use crate::stack::{CalleeKind, Collects, Edge, Known};
 use crate::thread::{Counting, ThreadCalls};
@@ -108,7 +109,7 @@ pub(super) fn edges<const N: usize>(
     let kind = if N == 1 { CallRecords::Instructions } else { CallRecords::References };
     let counting = Counting { more: |_| 0, layout: StateLayout::default() };
     let (mut symbols, mut batch) = (Symbolizer::new(), Batch::default());
-    let mut thread = ThreadCalls::<N>::new(kind, table.next_binding());
+    let mut thread = ThreadCalls::<N>::new((kind, JumpRecords::LeftOut), table.next_binding());
     thread.collect(Collects::Yes);
     let mut rest = records;
     while !rest.is_empty() {
