@@ -69,8 +69,8 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Reads the symbol tables, or what is kept of them in the folder `kept_in`; `None` if the bytes
-    /// are not a 64-bit ELF file.
+    /// Reads the symbol tables, or what is kept of them in the folder `kept_in`; `None` if the
+    /// bytes are not a 64-bit ELF file.
     pub(crate) fn new(path: &Path, mut own: Sparse, kept_in: Option<&Path>) -> Option<Image> {
         own.load(|name| name == ".gnu_debuglink" || name.starts_with(".note"));
         let file = own.parse()?;

@@ -41,9 +41,9 @@
 //! **Safe against other users:** files belong to the user and lie in a folder that no other user
 //! may write to (`folder`). Translations of a process whose credentials differ from the host's are
 //! never kept. If anything fails, the program is translated as in its first run. **Leaves out**
-//! generated code, tools, randomised addresses, children that are forked (those that run for long get
-//! what their parent has restored, and leave nothing); and memory that the
-//! processes of one run share (`image::resting`), which goes by these rules.
+//! generated code, tools, randomised addresses, children that are forked (those that run for long
+//! get what their parent has restored, and leave nothing); and memory that the processes of one run
+//! share (`image::resting`), which goes by these rules.
 
 mod folder;
 #[cfg(test)]

@@ -437,8 +437,8 @@ impl<'a> Snapshot<'a> {
         self.restore_tables(translator, maps, file);
     }
 
-    /// Moves everything into the image of a forked child, which has translated nothing yet and knows
-    /// the modules of its parent, in which this snapshot was restored. `None` if it was not.
+    /// Moves everything into the image of a forked child, which has translated nothing yet and
+    /// knows the modules of its parent, in which this snapshot was restored. `None` if it was not.
     pub(crate) fn restore_in_child(
         self,
         translator: &mut Translator,
