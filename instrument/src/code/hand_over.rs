@@ -10,10 +10,13 @@
 //!   thread                                  host
 //!   EXIT = number                           sleeps on the bell
 //!   save the registers that calls change
-//!   POSTED = 1, bell = 1, wake the bell ──▶ bell = 0, finds POSTED, translates,
+//!   POSTED = 1, PLACE = 1, bell = 1, wake ─▶ bell = 0, finds PLACE and POSTED, translates,
 //!   sleep while POSTED = 1                  CONTINUE = code, EXIT = 0,
 //!   restore, jump to CONTINUE ◀──────────── POSTED = 0, wakes the thread if it is ASLEEP
 //! ```
+//!
+//! There may be hundreds of threads. So each has a place beside the bell (`target::bell`), and the
+//! host looks at those threads only whose place was written.
 //!
 //! The host decides by a word of the context ([`context::HAND_OVER`]) whether a thread posts or
 //! stops by a breakpoint. It can also answer a request with the address of the breakpoint, where it
@@ -72,7 +75,10 @@ pub(crate) fn post(code: &mut Assembler, bell: u64) {
     }
     code.store_imm32(context::ASLEEP, 0);
     code.store_imm32(context::POSTED, 1);
-    // The host sleeps while the bell is 0.
+    // The host looks for requests at the places that are not 0.
+    code.load(Gpr::RDI.number(), context::BELL_PLACE);
+    code.code().mov_to_immediate(Size::Dword, Memory::at(Gpr::RDI), 1);
+    // It sleeps while the bell is 0.
     code.mov_imm(Gpr::RDI.number(), bell);
     code.code().mov_to_immediate(Size::Dword, Memory::at(Gpr::RDI), 1);
     futex(code, libc::FUTEX_WAKE, 1);

@@ -58,15 +58,16 @@ impl Host<'_> {
             }
             // A thread that has posted since the bell was cleared here has rung it again.
             if bell.takes_ring() {
-                let images = &self.images;
+                let (images, rung) = (&self.images, bell.takes_places());
                 let has_posted = |thread: &ProgramThread| {
-                    images.get(&thread.image).is_some_and(|image| image.has_posted(thread.context))
+                    rung.has(thread.image, thread.context)
+                        && images.get(&thread.image).is_some_and(|image| image.has_posted(thread.context))
                 };
                 let posted = self.threads.iter().filter(|(_, thread)| has_posted(thread));
-                self.posted = posted.map(|(&tid, _)| tid).collect();
-                if self.posted.is_empty() {
-                    continue;
-                }
+                let posted: Vec<i32> = posted.map(|(&tid, _)| tid).collect();
+                // Threads that were found before and still wait have no place written any more.
+                // They come first.
+                self.posted.splice(0..0, posted);
             }
             // A request may have been answered in the meantime, or its thread may be gone.
             while let Some(tid) = self.posted.pop() {

@@ -103,7 +103,7 @@ pub(crate) struct Host<'o> {
     pub(crate) binding: Binding,
     /// The bell that wakes the host, if it has one.
     pub(super) bell: Option<Bell>,
-    /// Threads that had posted requests when the host looked last.
+    /// Threads that were found to have posted requests, the first to be answered at the end.
     pub(super) posted: Vec<i32>,
     pub(crate) echo: Echo,
     /// Whether some process has had an action for SIGTRAP.

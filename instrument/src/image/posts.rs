@@ -1,6 +1,7 @@
 //! The image's side of requests that threads post: where they lie, and how they are answered.
 
 use super::Image;
+use crate::target::bell::place_offset;
 use crate::target::layout::{context, CONTEXTS};
 
 /// The answer to a request.
@@ -27,6 +28,8 @@ impl Image {
         let address = CONTEXTS + context as u64 * context::BYTES;
         self.write32(context, context::POSTED, 0);
         self.write64(context, context::POSTED_ADDRESS, address + u64::from(context::POSTED));
+        let place = self.translator.cache.layout.bell() + place_offset(self.number, context) as u64;
+        self.write64(context, context::BELL_PLACE, place);
         self.begin_posts_in(context);
     }
 

@@ -41,8 +41,9 @@
 //! **Safe against other users:** files belong to the user and lie in a folder that no other user
 //! may write to (`folder`). Translations of a process whose credentials differ from the host's are
 //! never kept. If anything fails, the program is translated as in its first run. **Leaves out**
-//! generated code, children that are forked, tools, randomised addresses; and memory that the
-//! processes of one run share (`image::resting`), which goes by these rules.
+//! generated code, tools, randomised addresses, children that are forked (those that run for long
+//! get what their parent has restored, and leave nothing); and memory that the processes of one run
+//! share (`image::resting`), which goes by these rules.
 
 mod folder;
 #[cfg(test)]
@@ -68,7 +69,7 @@ const MAGIC: &[u8; 8] = b"lftrans3";
 /// Bytes of the header: magic, number of fragments, checksum.
 const HEADER_BYTES: usize = 24;
 /// The most bytes of a file; larger files are not written.
-const FILE_BYTES_MAX: u64 = 256 << 20;
+const FILE_BYTES_MAX: u64 = 512 << 20;
 /// The most bytes in a folder; the least recently used files are removed first.
 const FOLDER_BYTES_MAX: u64 = 1 << 30;
 
@@ -95,7 +96,7 @@ impl Header {
 }
 
 /// The place on disk of one image's translations.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
     name: String,

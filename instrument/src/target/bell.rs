@@ -13,7 +13,10 @@
 //! ```
 //!
 //! The host clears the bell before it looks, and the kernel lets it sleep only while the bell is 0
-//! (futex(2)), so no ring is lost. Each host of a process has a bell. The handler rings all of
+//! (futex(2)), so no ring is lost. Behind the bell's word there are *places*, one for some threads
+//! each. A thread that posts writes its place before the bell, so the host need not look at all
+//! threads: a browser has some hundred. The host clears a place before it looks at the threads that
+//! have it. Each host of a process has a bell. The handler rings all of
 //! them, because the kernel may run it on any thread. One of the few files with `unsafe`; the
 //! handler uses atomics and makes one system call for each bell. **Leaves out** programs that use
 //! more hosts at a time than there are slots: the rest of the hosts wait by `waitpid`.
@@ -29,6 +32,35 @@ struct Slot {
     word: AtomicPtr<AtomicU32>,
     /// Whether a child may have stopped since the host looked last.
     child: AtomicBool,
+}
+
+/// The number of places beside a bell.
+const PLACES: usize = 256;
+/// Where the places begin in the bell's memory: not in the line of the bell's word.
+const PLACES_START: usize = 64;
+const _: () = assert!(PLACES_START + 4 * PLACES <= super::layout::BELL_BYTES as usize);
+
+/// The number of the place of a thread that has this context of this image.
+fn place(image: u32, context: usize) -> usize {
+    // Images have few threads or many, and either fills the places evenly.
+    (image as usize).wrapping_mul(41).wrapping_add(context) % PLACES
+}
+
+/// Where the place of a thread lies in the bell's memory.
+pub(crate) fn place_offset(image: u32, context: usize) -> usize {
+    PLACES_START + 4 * place(image, context)
+}
+
+/// The places that threads have written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rung([u64; PLACES / 64]);
+
+impl Rung {
+    /// Whether the place of this thread, and perhaps of others, was written.
+    pub(crate) fn has(&self, image: u32, context: usize) -> bool {
+        let place = place(image, context);
+        self.0[place / 64] >> (place % 64) & 1 != 0
+    }
 }
 
 /// The most hosts of one process that have bells.
@@ -102,6 +134,22 @@ impl Bell {
     /// Whether somebody has rung since this was last asked.
     pub(crate) fn takes_ring(&self) -> bool {
         self.memory.swap32(0, 0) != 0
+    }
+
+    /// The places that were written since this was last asked.
+    pub(crate) fn takes_places(&self) -> Rung {
+        let mut rung = Rung::default();
+        for pair in (0..PLACES).step_by(2) {
+            // Two places at a time: nearly all are 0.
+            if self.memory.read64(PLACES_START + 4 * pair) == 0 {
+                continue;
+            }
+            for place in [pair, pair + 1] {
+                let written = self.memory.swap32(PLACES_START + 4 * place, 0) != 0;
+                rung.0[place / 64] |= u64::from(written) << (place % 64);
+            }
+        }
+        rung
     }
 
     /// Sleeps until somebody rings, or has rung since [`Bell::takes_ring`]. Returns whether another
@@ -181,6 +229,27 @@ mod tests {
         while !bell.takes_child() {
             bell.sleep();
         }
+    }
+
+    #[test]
+    fn places_are_taken_once_and_belong_to_their_threads() {
+        let bell = Bell::new().expect("tests use few hosts at a time");
+        assert_eq!(bell.takes_places(), Rung::default());
+        let threads = [(0, 0), (0, 1), (7, 511), (u32::MAX, 3)];
+        for &(image, context) in &threads {
+            bell.memory().write32(place_offset(image, context), 1);
+            let rung = bell.takes_places();
+            let own = |&(other, at): &(u32, usize)| place(other, at) == place(image, context);
+            let found = threads.iter().filter(|&&(other, at)| rung.has(other, at));
+            assert!(found.eq(threads.iter().filter(|thread| own(thread))), "{image} {context}");
+            assert_eq!(bell.takes_places(), Rung::default(), "they were taken");
+        }
+        threads.iter().for_each(|&(image, context)| bell.memory().write32(place_offset(image, context), 1));
+        let rung = bell.takes_places();
+        assert!(threads.iter().all(|&(image, context)| rung.has(image, context)));
+        // The last place lies in the bell's memory.
+        let offsets = (0..600).map(|context| place_offset(0, context));
+        assert_eq!(offsets.max(), Some(PLACES_START + 4 * (PLACES - 1)));
     }
 
     #[test]

@@ -93,6 +93,8 @@ pub(crate) mod context {
     pub(crate) const RING_SAVED: u32 = 0x2b8;
     /// Address of the routine that hands a full ring over.
     pub(crate) const LEAVE_RING: u32 = 0x2f8;
+    /// Address of the word beside the bell by which the thread shows that it has posted.
+    pub(crate) const BELL_PLACE: u32 = 0x300;
     /// Registers of the program while a request waits.
     pub(crate) const HAND_OVER_SAVED: u32 = 0x2c0;
     /// Data page filter, 8 bytes a set.
