@@ -8,8 +8,8 @@
 //!
 //! Functions are looked up once for each edge, while the program runs, because jumps within a
 //! function are no calls. Where they are asked for, those by a register or memory are counted by
-//! block and target ([`jumps`]). **Leaves out** what signal handlers interrupt: their costs are also those
-//! of the open calls.
+//! block and target ([`JumpRecords`]). **Leaves out** what signal handlers interrupt: their costs
+//! are also those of the open calls.
 
 #![forbid(unsafe_code)]
 
