@@ -57,7 +57,8 @@ impl Host<'_> {
                 }
             }
             // A thread that has posted since the bell was cleared here has rung it again.
-            if bell.takes_ring() {
+            let has_rung = bell.takes_ring();
+            if has_rung {
                 let (images, rung) = (&self.images, bell.takes_places());
                 let has_posted = |thread: &ProgramThread| {
                     rung.has(thread.image, thread.context)
@@ -75,7 +76,8 @@ impl Host<'_> {
                     return Next::Posted(tid);
                 }
             }
-            let Some(bell) = &self.bell else { continue };
+            // A stop may have rung the bell since stops were looked at.
+            let Some(bell) = self.bell.as_ref().filter(|_| !has_rung) else { continue };
             if bell.sleep() {
                 return Next::Interrupted;
             }
