@@ -99,7 +99,7 @@ mod tests {
             let expected = general(&frames, &bases);
             assert!(expected.len() > 100);
             assert_eq!(common(table, address, &frames, &bases), Some(expected));
-            // A table that ends within an entry has no common form; entries end at even offsets.
+            // A table that ends within an entry has no common form.
             assert_eq!(common(&table[..(table.len() / 2) | 1], address, &frames, &bases), None);
         }
     }

@@ -223,21 +223,18 @@ impl Symbolizer {
         out.extend_from_slice(&self.frames_of_blocks[start..][..count]);
     }
 
-    /// Uses the lines and tables of symbols that former runs have found and kept in this folder, or
-    /// none. To be called before anything is looked up.
+    /// Uses the lines that former runs have found and kept in this folder, or none. To be called
+    /// before lines are looked up.
     pub fn keep_lines_in(&mut self, folder: Option<PathBuf>) {
         self.lines_in = folder;
     }
 
-    /// Keeps the lines that [`Symbolizer::frames`] has found for later runs, and large tables of
-    /// symbols, if [`Symbolizer::keep_lines_in`] named a folder. Costs nothing if all were kept
-    /// already.
+    /// Keeps the lines that [`Symbolizer::frames`] has found for later runs, if
+    /// [`Symbolizer::keep_lines_in`] named a folder. Costs nothing if all were kept already.
     pub fn keep_lines(&mut self) {
         let Symbolizer { libraries, sources, blocks, frames_of_blocks, lines_in, .. } = self;
         let Some(folder) = lines_in else { return };
         for (index, library) in libraries.iter_mut().enumerate() {
-            let path = &library.path;
-            library.image.iter_mut().for_each(|image| image.keep_symbols(folder, path));
             let Lines::New(kept) = &mut library.lines else { continue };
             let Some(identity) = library.image.as_ref().and_then(Image::identity) else { continue };
             let own = blocks.iter().filter(|((library, _), _)| *library == index);
@@ -266,9 +263,9 @@ impl Symbolizer {
             return index;
         }
         let image = if path == Path::new("[vdso]") {
-            vdso::bytes().and_then(|bytes| Image::new(path, Sparse::whole(bytes), None))
+            vdso::bytes().and_then(|bytes| Image::new(path, Sparse::whole(bytes)))
         } else if path.is_absolute() {
-            Sparse::open(path).and_then(|file| Image::new(path, file, self.lines_in.as_deref()))
+            Sparse::open(path).and_then(|file| Image::new(path, file))
         } else {
             None
         };

@@ -74,13 +74,12 @@ pub(crate) struct Symbol {
     pub(crate) function: Option<usize>,
 }
 
-/// A range of a symbol.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) symbol: usize,
-    pub(crate) size: Size,
+struct Entry {
+    start: u64,
+    end: u64,
+    symbol: usize,
+    size: Size,
 }
 
 /// A symbol that has begun before the sweep's current address and has not ended.
@@ -93,8 +92,7 @@ struct Open {
 /// The table of ranges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
-    /// The ranges, in order.
-    pub(crate) entries: Vec<Entry>,
+    entries: Vec<Entry>,
     /// The symbols that own ranges.
     pub(crate) symbols: Vec<Symbol>,
 }
