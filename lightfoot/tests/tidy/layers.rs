@@ -212,7 +212,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cycles", &["lib", "rates", "flow graph stall", "core parts step text", "timing words"]),
-    ("call-graph", &["lib", "thread", "keys", "stack", "events batch"]),
+    ("call-graph", &["lib", "thread", "keys", "stack", "events batch jumps"]),
     ("heap", &["tests", "images", "follow", "ask events heap", "sites thread", "snapshots", "allocator amount lib live word"]),
     (
         "coherence",

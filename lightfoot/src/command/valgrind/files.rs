@@ -83,7 +83,7 @@ impl Places {
     }
 
     /// The place of an instruction, by index into the profile's, if anything was counted there.
-    pub(super) fn at(&self, instruction: u32) -> Option<Place> {
+    fn at(&self, instruction: u32) -> Option<Place> {
         self.all.get(self.of[instruction as usize] as usize).copied()
     }
 
@@ -91,7 +91,7 @@ impl Places {
     fn placed(&self, parts: &[&Section], profile: &Profile, all: &Settings) -> Placed {
         let costs = self.costs(parts.iter().map(|section| &section.part), profile, all);
         let calls = self.calls(parts.iter().flat_map(|section| &section.calls), profile);
-        let jumps = self.targets.as_ref().map(|targets| targets.jumps(parts, profile, self));
+        let jumps = self.targets.as_ref().map(|targets| targets.jumps(parts, profile, |one| self.at(one)));
         Placed { costs, calls, jumps: jumps.unwrap_or_default() }
     }
 

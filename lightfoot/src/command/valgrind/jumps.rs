@@ -8,8 +8,7 @@
 //! themselves, which Valgrind translates to a jump, and jumps into another function, which are
 //! calls.
 
-use super::files::Places;
-use crate::report::parts::{JumpKind, Jumped};
+use crate::report::parts::{JumpKind, Jumped, Place};
 use crate::run::sections::Section;
 use cycles::Text;
 use iced_x86::{Code, FlowControl};
@@ -41,12 +40,18 @@ impl Targets {
         Targets { direct: profile.blocks.iter().map(&mut direct).collect() }
     }
 
-    /// The jumps of some parts together, in the order of their places.
-    pub(super) fn jumps(&self, parts: &[&Section], profile: &Profile, places: &Places) -> Vec<Jumped> {
+    /// The jumps of some parts together, in the order of their places. `place` knows the places of
+    /// instructions, by index into the profile's.
+    pub(super) fn jumps(
+        &self,
+        parts: &[&Section],
+        profile: &Profile,
+        place: impl Fn(u32) -> Option<Place>,
+    ) -> Vec<Jumped> {
         let mut jumps: Vec<Jumped> = Vec::new();
         let mut add = |block: &Block, to: u32, kind: JumpKind, (taken, executed): (u64, u64)| {
-            let from = places.at(block.first + block.count - 1);
-            let (Some(from), Some(to)) = (from, places.at(to)) else { return };
+            let from = place(block.first + block.count - 1);
+            let (Some(from), Some(to)) = (from, place(to)) else { return };
             if (from.object, from.function) == (to.object, to.function) {
                 jumps.push(Jumped { from, to, kind, taken, executed });
             }
