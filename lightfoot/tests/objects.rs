@@ -2,8 +2,10 @@
 //! source, line by line, on a simulated machine of known sizes.
 
 mod bench;
+mod objects_report;
 
 use bench::{compile, json, lightfoot, Bench};
+use objects_report::{first_level, report, rows, sum, MACHINE, MISSES};
 use serde_json::Value;
 use std::path::Path;
 
@@ -76,33 +78,6 @@ int main(void) {
     return sum < 0;
 }
 "#;
-
-const MISSES: [&str; 6] =
-    ["l1i_misses", "l1d_load_misses", "l1d_store_misses", "l2_misses", "l3_misses", "dtlb_misses"];
-
-/// The machine: small caches and TLBs of LRU.
-const MACHINE: [&str; 4] = ["--machine", "zen4", "--l1d", "32K,8,64"];
-
-fn report(bench: &Bench, program: &Path, options: &[&str]) -> Value {
-    let lightfoot = lightfoot().within(bench.path()).arg("cache").args(MACHINE);
-    let ran = lightfoot.args(["--format", "json"]).args(options).arg("--").arg(program).run();
-    ran.ends_with(0);
-    json(ran.said().as_bytes())
-}
-
-fn rows<'a>(report: &'a Value, table: &str) -> &'a [Value] {
-    report["objects"][table].as_array().unwrap()
-}
-
-/// The sum of a column.
-fn sum<'a>(rows: impl IntoIterator<Item = &'a Value>, column: &str) -> u64 {
-    rows.into_iter().map(|row| row[column].as_u64().unwrap_or(0)).sum()
-}
-
-/// Misses of the first level: loads and stores.
-fn first_level(row: &Value) -> (u64, u64) {
-    (row["l1d_load_misses"].as_u64().unwrap(), row["l1d_store_misses"].as_u64().unwrap())
-}
 
 /// The type with this name.
 fn named<'a>(report: &'a Value, name: &str) -> &'a Value {

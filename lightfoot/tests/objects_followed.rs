@@ -2,8 +2,10 @@
 //! that run already: rows of all processes that add up, and what was there before.
 
 mod bench;
+mod objects_report;
 
 use bench::{compile, json, lightfoot, signal, Bench};
+use objects_report::{first_level, report, rows, sum, MACHINE, MISSES};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -12,10 +14,6 @@ use std::time::{Duration, Instant};
 
 /// Lines of each array.
 const COUNT: u64 = 20_000;
-const MISSES: [&str; 6] =
-    ["l1i_misses", "l1d_load_misses", "l1d_store_misses", "l2_misses", "l3_misses", "dtlb_misses"];
-/// Small caches and TLBs of LRU.
-const MACHINE: [&str; 4] = ["--machine", "zen4", "--l1d", "32K,8,64"];
 
 /// A program that fills an array of lines; a fork of it that walks its copy, whose caches are
 /// empty, fills a variable and allocates nothing at that place; and itself once more by an exec,
@@ -57,30 +55,9 @@ int main(int count, char **words) {
 }
 "#;
 
-fn report(bench: &Bench, program: &Path, options: &[&str]) -> Value {
-    let lightfoot = lightfoot().within(bench.path()).arg("cache").args(MACHINE);
-    let ran = lightfoot.args(["--format", "json"]).args(options).arg("--").arg(program).run();
-    ran.ends_with(0);
-    json(ran.said().as_bytes())
-}
-
 fn family(bench: &Bench) -> Option<std::path::PathBuf> {
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("region/include");
     compile(bench, "family", &["-O1", "-g", "-I", include.to_str().unwrap()], FAMILY)
-}
-
-fn rows<'a>(report: &'a Value, table: &str) -> &'a [Value] {
-    report["objects"][table].as_array().unwrap()
-}
-
-/// The sum of a column.
-fn sum<'a>(rows: impl IntoIterator<Item = &'a Value>, column: &str) -> u64 {
-    rows.into_iter().map(|row| row[column].as_u64().unwrap_or(0)).sum()
-}
-
-/// Misses of the first level: loads and stores.
-fn first_level(row: &Value) -> (u64, u64) {
-    (row["l1d_load_misses"].as_u64().unwrap(), row["l1d_store_misses"].as_u64().unwrap())
 }
 
 fn named<'a>(rows: &'a [Value], name: &str) -> &'a Value {
