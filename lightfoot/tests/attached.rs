@@ -472,6 +472,8 @@ fn what_cannot_be_measured_is_refused_in_a_sentence() {
         ran.says(words).in_one_line();
     };
     refused("2147483647", "no process has the number 2147483647");
+    let data = ["cache", "--by", "object", "--for", "1s", "--pid", "2147483647"];
+    lightfoot().args(data).run().says("no process has the number 2147483647").in_one_line();
     // A process that is measured already.
     let measuring = Measuring::begin(&bench, &program, &["count"]);
     refused(&program.pid(), "(lightfoot) traces it already: end that first");

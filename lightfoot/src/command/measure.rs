@@ -170,7 +170,7 @@ fn refuse_data(kind: Kind, run: &Run, by: By) -> Result<()> {
     if run.by.len() > 1 {
         anyhow::bail!("--by {name} stands alone: leave out the other rows");
     }
-    let sees_others = run.running.pid.is_some_and(|pid| !running::sees_our_files(pid));
+    let sees_others = run.running.pid.is_some_and(running::sees_other_files);
     let refused = [
         (sees_others, "--pid", "the process sees other files, in which its allocators are"),
         (run.shown.layouts.is_some(), "--layouts", "it reports one run"),

@@ -24,17 +24,20 @@ pub(super) fn command_of(pid: i32) -> Command {
     }
 }
 
-/// Whether a process sees the files that this one sees, by the same names.
-pub(super) fn sees_our_files(pid: i32) -> bool {
-    let link = |path: &str| std::fs::read_link(path).ok();
-    link(&format!("/proc/{pid}/ns/mnt")) == link("/proc/self/ns/mnt")
-        && link(&format!("/proc/{pid}/root")) == link("/proc/self/root")
+/// Whether a process sees other files than this one by the same names. Of a process that there is
+/// not, or that nobody may look at, nothing is known: who enters it says so.
+pub(super) fn sees_other_files(pid: i32) -> bool {
+    let differs = |name: &str| {
+        let link = |of: &str| std::fs::read_link(format!("/proc/{of}/{name}")).ok();
+        link(&pid.to_string()).is_some_and(|theirs| Some(theirs) != link("self"))
+    };
+    differs("ns/mnt") || differs("root")
 }
 
 /// Makes modules of a process that sees other files than this one readable from here.
 pub(super) fn reach_files(pid: i32, modules: &mut [Module]) {
     let root = PathBuf::from(format!("/proc/{pid}/root"));
-    if sees_our_files(pid) || !root.exists() {
+    if !sees_other_files(pid) {
         return;
     }
     for module in modules {
@@ -60,7 +63,8 @@ mod tests {
     #[test]
     fn files_of_a_process_with_the_same_root_keep_their_names() {
         let path = PathBuf::from("/bin/sh");
-        assert!(sees_our_files(std::process::id() as i32));
+        assert!(!sees_other_files(std::process::id() as i32));
+        assert!(!sees_other_files(i32::MAX), "there is no such process");
         let module = Module { path: path.clone(), start: 0, end: 1, file_offset: 0, process: None };
         let mut modules = [module];
         reach_files(std::process::id() as i32, &mut modules);
