@@ -362,10 +362,8 @@ impl Host<'_> {
     pub(crate) fn child_image(&mut self, pid: i32, parent: i32) -> Result<Image, Error> {
         self.take_back();
         let ProgramThread { context, image, .. } = self.threads[&parent];
-        let has_long = self.images.values().any(|child| child.is_long_child(image));
         let image = self.images.get_mut(&image).expect("an image lives as long as its threads");
         let is_idle = |number: u32| self.lent.iter().all(|id| id.0 != number);
-        image.long_children |= has_long;
         image.child(pid, self.images_seen, context, is_idle)
     }
 
@@ -481,10 +479,6 @@ impl Host<'_> {
         self.stats.fragments += (fragments - former_fragments - image.translator.unverified.fragments) as u64;
         self.stats.code_bytes += bytes - former_bytes;
         self.warnings.extend(image.keep());
-        if let Some((parent, _)) = image.parent {
-            let is_long = image.is_long_child(parent);
-            self.images.get_mut(&parent).into_iter().for_each(|parent| parent.long_children |= is_long);
-        }
         let parts = if self.marking.is_some() { image.parts() } else { Vec::new() };
         // With the last task of the run nobody is left who could execute the program again.
         let goes_on = !self.threads.is_empty() || !self.early.is_empty();

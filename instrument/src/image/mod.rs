@@ -137,8 +137,6 @@ pub(crate) struct Image {
     /// For a forked child, the number of its parent's image, and how often the parent's text had
     /// changed.
     pub(crate) parent: Option<(u32, u64)>,
-    /// Whether a child that this image has forked has run for long.
-    pub(crate) long_children: bool,
     /// Whether a process that left the engine alive still has the image's memory mapped.
     pub(crate) stays_mapped: bool,
     /// By counter, the number of the exit that counts there, plus one; 0 where there is none.
@@ -183,10 +181,6 @@ pub(crate) struct RunParts {
     pub(crate) bell: Option<Arc<Shared>>,
 }
 
-/// A forked child with at least this many fragments of its own runs for long, as a browser's and a
-/// server's children do. Most children only execute another program.
-const LONG_FRAGMENTS: usize = 16 << 10;
-
 impl Image {
     /// Prepares the image that process `pid` has just executed, and maps the engine's memory into
     /// it.
@@ -215,11 +209,6 @@ impl Image {
         image.translator.calls = self.translator.calls;
         image.translator.instrumenter =
             self.translator.instrumenter.as_ref().map(ImageInstrumenter::of_child);
-        if self.long_children {
-            image.kept = self.kept.as_ref().and_then(|kept| {
-                kept.lend(&mut image.translator, &mut image.maps, &self.translator.unverified)
-            });
-        }
         image.replace_inherited(pid, context)?;
         Ok(image)
     }
@@ -254,7 +243,6 @@ impl Image {
             per_thread: HashMap::new(),
             kept: None,
             parent: None,
-            long_children: false,
             stays_mapped: false,
             exit_of_counter: Vec::new(),
             exits_known: 0,
@@ -296,14 +284,6 @@ impl Image {
     /// Sets whether a thread stops for the host before it opens a file.
     pub(crate) fn watch(&self, opens: Opens) {
         self.mark(&number::OPENS, u8::from(opens == Opens::Watched));
-    }
-
-    /// Whether this is the image of a child that image `parent` has forked, and the child has
-    /// translated so much that restoring what is kept of its program would have been cheaper.
-    pub(crate) fn is_long_child(&self, parent: u32) -> bool {
-        let restored = self.translator.unverified.fragments;
-        self.parent.is_some_and(|(own, _)| own == parent)
-            && self.translator.cache.fragments.len() - restored >= LONG_FRAGMENTS
     }
 
     /// Restores the translations that a former image of the program left, and makes this image

@@ -23,7 +23,6 @@ use crate::target::credentials::Credentials;
 use crate::target::layout::Layout;
 use crate::target::memory;
 use crate::target::modules::Maps;
-use crate::translate::unverified::UnverifiedModules;
 use crate::translate::Translator;
 use event::Stream;
 use iced_x86::Code;
@@ -80,6 +79,7 @@ impl Place {
 }
 
 /// The kept translations of one image.
+#[derive(Debug)]
 pub(crate) struct KeptTranslations {
     place: Place,
     /// Everything that decides whether translations fit a program.
@@ -94,10 +94,6 @@ pub(crate) struct KeptTranslations {
     sound: bool,
     /// The signal that ended a process of the image, if it may be a fault of the code.
     signal: Option<i32>,
-    /// What was restored, for children.
-    body: Option<SharedBytes>,
-    /// Whether they are those of the image that has forked this one, which decides about the file.
-    lent: bool,
 }
 
 /// The properties of an image that decide which file belongs to it.
@@ -154,37 +150,6 @@ impl KeptTranslations {
             credentials_changed: false,
             sound: false,
             signal: None,
-            body: None,
-            lent: false,
-        })
-    }
-
-    /// Restores these translations in the image of a child that this image has just forked, which
-    /// has translated nothing yet. `known` is what this image knows of its modules.
-    pub(crate) fn lend(
-        &self,
-        translator: &mut Translator,
-        maps: &mut Maps,
-        known: &UnverifiedModules,
-    ) -> Option<KeptTranslations> {
-        let (Place::File(store), Some(body)) = (&self.place, &self.body) else { return None };
-        if self.credentials_changed {
-            return None;
-        }
-        let bytes = (**body).as_ref();
-        let snapshot = Snapshot::decode(bytes, &translator.cache)?;
-        snapshot.restore_in_child(translator, maps, body)?;
-        translator.unverified.of_files = known.of_files.clone();
-        Some(KeptTranslations {
-            place: Place::File(store.clone()),
-            identity: Vec::new(),
-            stored: self.stored,
-            taken_over: true,
-            credentials_changed: false,
-            sound: false,
-            signal: None,
-            body: Some(body.clone()),
-            lent: true,
         })
     }
 
@@ -196,7 +161,6 @@ impl KeptTranslations {
     /// Continues the work of `former`, whose image this one takes over as it is.
     pub(crate) fn continues(&mut self, former: KeptTranslations) {
         (self.place, self.stored, self.taken_over) = (former.place, former.stored, former.stored > 0);
-        self.body = former.body;
     }
 
     /// Whether nothing spoke against keeping the translations when the image ended.
@@ -206,16 +170,14 @@ impl KeptTranslations {
 
     /// Restores the translations of a former run in an image that has translated nothing yet.
     pub(crate) fn restore(&mut self, translator: &mut Translator, maps: &mut Maps) {
-        let mut taken_over = None;
+        let mut taken_over = false;
         let found = self.place.read(|body| {
             let bytes = (*body).as_ref();
             let Some(snapshot) = Snapshot::decode(bytes, &translator.cache) else { return };
             snapshot.restore(translator, maps, &body);
-            taken_over = Some(body);
+            taken_over = true;
         });
-        self.taken_over = taken_over.is_some();
-        self.body = taken_over;
-        let taken_over = self.taken_over;
+        self.taken_over = taken_over;
         self.stored = translator.unverified.fragments;
         if found && !taken_over {
             self.place.give_up();
@@ -240,9 +202,6 @@ impl KeptTranslations {
         // The fault may come from the file, so the file is removed.
         if let Some(signal) = self.signal {
             return self.faulted(signal);
-        }
-        if self.lent {
-            return None;
         }
         // The host does not see system calls by `int 0x80`, which may have changed the credentials.
         // No program is kept that has one, so restored instructions are none.

@@ -41,9 +41,8 @@
 //! **Safe against other users:** files belong to the user and lie in a folder that no other user
 //! may write to (`folder`). Translations of a process whose credentials differ from the host's are
 //! never kept. If anything fails, the program is translated as in its first run. **Leaves out**
-//! generated code, tools, randomised addresses, children that are forked (those that run for long
-//! get what their parent has restored, and leave nothing); and memory that the processes of one run
-//! share (`image::resting`), which goes by these rules.
+//! generated code, children that are forked, tools, randomised addresses; and memory that the
+//! processes of one run share (`image::resting`), which goes by these rules.
 
 mod folder;
 #[cfg(test)]
@@ -96,7 +95,7 @@ impl Header {
 }
 
 /// The place on disk of one image's translations.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Store {
     folder: PathBuf,
     name: String,

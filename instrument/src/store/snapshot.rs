@@ -433,30 +433,10 @@ impl<'a> Snapshot<'a> {
     /// Moves everything into an image that has translated nothing yet. Rows that lie in `file` stay
     /// there.
     pub(crate) fn restore(self, translator: &mut Translator, maps: &mut Maps, file: &SharedBytes) {
-        (maps.modules, maps.files) = self.modules.iter().cloned().unzip();
-        self.restore_tables(translator, maps, file);
-    }
-
-    /// Moves everything into the image of a forked child, which has translated nothing yet and
-    /// knows the modules of its parent, in which this snapshot was restored. `None` if it was not.
-    pub(crate) fn restore_in_child(
-        self,
-        translator: &mut Translator,
-        maps: &mut Maps,
-        file: &SharedBytes,
-    ) -> Option<()> {
-        let known = maps.modules.iter().zip(&maps.files);
-        let fits = self.modules.len() <= maps.modules.len()
-            && self.modules.iter().zip(known).all(|((module, file), known)| (module, file) == known);
-        fits.then(|| self.restore_tables(translator, maps, file))
-    }
-
-    /// Moves everything but the modules, which are the first ones of `maps`.
-    fn restore_tables(self, translator: &mut Translator, maps: &Maps, file: &SharedBytes) {
+        (maps.modules, maps.files) = self.modules.into_iter().unzip();
         let fragments = self.fragments.len();
-        let modules = &maps.modules[..self.modules.len()];
         // No fragment is used before its group of modules has been verified.
-        let groups = groups(modules, self.cross_branches.iter().copied(), |_| true);
+        let groups = groups(&maps.modules, self.cross_branches.iter().copied(), |_| true);
         translator.unverified = UnverifiedModules::new(groups, self.pages, self.live, fragments);
         translator.cross_branches.extend(self.cross_branches);
         (translator.blocks, translator.sites) = (self.blocks, self.sites);

@@ -95,37 +95,6 @@ fn what_was_written_is_restored_and_verified() {
 }
 
 #[test]
-fn a_forked_child_gets_what_its_parent_restored() {
-    let (bytes, fragments) = snapshot();
-    let (mut parent, mut parents) = (translator_of_counts(), maps());
-    assert!(restore(&bytes, &mut parent, &mut parents));
-    // The parent has met more modules since.
-    parents.modules.push(Module { path: "/later".into(), ..Module::default() });
-    parents.files.push(crate::target::mappings::FileNumber::default());
-    let file: SharedBytes = Rc::new(bytes);
-    let lend = |child: &mut Translator, maps: &mut Maps| {
-        let snapshot = Snapshot::decode((*file).as_ref(), &child.cache).unwrap();
-        snapshot.restore_in_child(child, maps, &file)
-    };
-    let (mut child, mut childs) = (translator_of_counts(), parents.of_child(parents.pid));
-    assert_eq!(lend(&mut child, &mut childs), Some(()));
-    assert_eq!(childs.modules, parents.modules);
-    assert_eq!((child.unverified.fragments, child.cache.map.len()), (fragments, 0));
-    // Nothing is used before the child has verified it.
-    let index = child.fragment(own_code(), &mut childs).unwrap();
-    assert!(index < fragments && child.cache.fragments.len() == fragments, "nothing was translated");
-    // Other modules than those of the snapshot, or fewer.
-    let mut moved = parents.of_child(parents.pid);
-    moved.modules[0].start += 4096;
-    let mut fewer = maps();
-    for wrong in [&mut moved, &mut fewer] {
-        let mut child = translator_of_counts();
-        assert_eq!(lend(&mut child, wrong), None);
-        assert!(child.cache.fragments.is_empty() && child.blocks.is_empty());
-    }
-}
-
-#[test]
 fn a_module_that_changed_is_given_up() {
     let (bytes, fragments) = snapshot();
     let (mut translator, mut maps) = (translator_of_counts(), maps());
