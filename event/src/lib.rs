@@ -126,8 +126,8 @@ pub use check::{Check, Fault, Violation};
 pub use complex::{group_shape, masked_reference, Complex};
 pub use decode::{Decoder, Reference, ReferenceKind};
 pub use filter::{
-    FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream, FETCH_LINES_MAX, FETCH_SETS_MAX,
-    RESIDENT_PAGES_MAX,
+    FetchFilter, Filter, ModifyFilter, PageFilter, SetFilter, StoreFilter, Stream, FETCH_LINES_MAX,
+    FETCH_SETS_MAX, RESIDENT_PAGES_MAX,
 };
 pub use group::{Groups, Step};
 pub use record::{Access, Code, Record, RecordKind, CUT_SITE, SIZES};

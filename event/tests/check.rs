@@ -1,9 +1,9 @@
 //! The checker finds each fault, and none where there is none; the decoder counts instructions.
 
 use lightfoot_event::{
-    Access, Block, Check, Complex, Decoder, Direction, Fault, FetchFilter, Filter, Malformed, PageFilter,
-    Record, RecordKind, ReferenceKind, SetFilter, Shape, Sink, Site, Sites, StateLayout, StoreFilter, Stream,
-    CUT_SITE,
+    Access, Block, Check, Complex, Decoder, Direction, Fault, FetchFilter, Filter, Malformed, ModifyFilter,
+    PageFilter, Record, RecordKind, ReferenceKind, SetFilter, Shape, Sink, Site, Sites, StateLayout,
+    StoreFilter, Stream, CUT_SITE,
 };
 
 const SHAPE: SetFilter = SetFilter { sets: 8, line_bytes: 64 };
@@ -15,6 +15,7 @@ const FILTERED: Stream = Stream::Filtered(Filter {
     stores: StoreFilter::LikeLoads,
     fetches: FetchFilter::LastOfSet,
     pages: PageFilter::LastOfSet,
+    modifies: ModifyFilter::Both,
 });
 
 /// Two blocks of three instructions; sites 0 and 1 in the first (instructions 0 and 2), site 2 in

@@ -2,8 +2,8 @@
 
 use lightfoot_event::file::{Ending, FileError, Header, Reader, Writer};
 use lightfoot_event::{
-    Block, Collector, FetchFilter, Filter, PageFilter, Record, SetFilter, Site, Sites, StateLayout,
-    StoreFilter, Stream,
+    Block, Collector, FetchFilter, Filter, ModifyFilter, PageFilter, Record, SetFilter, Site, Sites,
+    StateLayout, StoreFilter, Stream,
 };
 use proptest::prelude::*;
 
@@ -16,8 +16,9 @@ fn stream() -> impl Strategy<Value = Stream> {
         (2u32..3000, 0u32..3000)
             .prop_map(|(line_ways, page_ways)| FetchFilter::FirstLevel { line_ways, page_ways })
     ];
-    let filter = (shape(), shape(), pages(), pages(), any::<bool>(), fetches, 0u32..300).prop_map(
-        |(data, mut instruction, data_page, instruction_page, like, fetches, ways)| {
+    let filter = (shape(), shape(), pages(), pages(), any::<bool>(), fetches, (0u32..300, 0usize..3))
+        .prop_map(|(data, mut instruction, data_page, instruction_page, like, fetches, (ways, modifies))| {
+            let modifies = [ModifyFilter::Both, ModifyFilter::StoreAlone, ModifyFilter::LoadAlone][modifies];
             let stores = if like { StoreFilter::LikeLoads } else { StoreFilter::NeverEnter };
             if fetches != FetchFilter::LastOfSet {
                 instruction.sets += 1;
@@ -34,9 +35,9 @@ fn stream() -> impl Strategy<Value = Stream> {
                 stores,
                 fetches,
                 pages,
+                modifies,
             })
-        },
-    );
+        });
     prop_oneof![
         Just(Stream::Nothing),
         Just(Stream::Counts),

@@ -33,8 +33,8 @@
 use crate::policy::Repeats;
 use crate::{Geometry, Inclusion, Levels, Outer, Prefetch, StoreMiss};
 use event::{
-    FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream, FETCH_LINES_MAX, FETCH_SETS_MAX,
-    RESIDENT_PAGES_MAX,
+    FetchFilter, Filter, ModifyFilter, PageFilter, SetFilter, StoreFilter, Stream, FETCH_LINES_MAX,
+    FETCH_SETS_MAX, RESIDENT_PAGES_MAX,
 };
 
 /// The most sets of a filter: each takes 8 bytes of the program's own first-level cache.
@@ -96,6 +96,7 @@ pub fn plan_levels(levels: &Levels, write_backs: WriteBacks) -> StreamPlan {
         stores,
         fetches,
         pages,
+        modifies: ModifyFilter::Both,
     };
     StreamPlan { stream: Stream::Filtered(filter), why: reason(&filter) }
 }

@@ -2,8 +2,8 @@
 //! the format.
 
 use crate::{
-    FetchFilter, Filter, PageFilter, SetFilter, StateAlignment, StateComponent, StateLayout, StoreFilter,
-    Stream,
+    FetchFilter, Filter, ModifyFilter, PageFilter, SetFilter, StateAlignment, StateComponent, StateLayout,
+    StoreFilter, Stream,
 };
 
 pub(super) const MAGIC: [u8; 8] = *b"lfstream";
@@ -19,6 +19,9 @@ pub(super) const SITE: [u8; 4] = *b"SITE";
 pub(super) const BLOCK: [u8; 4] = *b"BLCK";
 pub(super) const RECORDS: [u8; 4] = *b"RECS";
 pub(super) const DONE: [u8; 4] = *b"DONE";
+
+/// What may be recorded of modifies, by its number in a header.
+const MODIFIES: [ModifyFilter; 3] = [ModifyFilter::Both, ModifyFilter::StoreAlone, ModifyFilter::LoadAlone];
 
 /// What stands at a file's head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +62,10 @@ impl Header {
                     words[2 + 2 * index] = shape.map_or(0, |shape| shape.line_bytes);
                 }
                 let ways = filter.resident_pages().map_or(0, |(_, ways)| ways);
-                words[9] = u32::from(filter.stores == StoreFilter::NeverEnter) | ways << 16;
+                let modifies = MODIFIES.iter().position(|all| *all == filter.modifies);
+                words[9] = u32::from(filter.stores == StoreFilter::NeverEnter)
+                    | (modifies.unwrap_or(0) as u32) << 1
+                    | ways << 16;
                 if let FetchFilter::FirstLevel { line_ways, page_ways } = filter.fetches {
                     words[10] = line_ways | page_ways << 16;
                 }
@@ -99,9 +105,10 @@ impl Header {
                 instruction: shapes[1]?,
                 data_page: shapes[2],
                 instruction_page: shapes[3],
-                stores: if words[9] & 0xffff == 0 { StoreFilter::LikeLoads } else { StoreFilter::NeverEnter },
+                stores: if words[9] & 1 == 0 { StoreFilter::LikeLoads } else { StoreFilter::NeverEnter },
                 fetches,
                 pages,
+                modifies: *MODIFIES.get((words[9] >> 1 & 0x7fff) as usize)?,
             }),
             2 => Stream::Full,
             3 => Stream::Nothing,

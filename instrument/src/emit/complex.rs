@@ -41,7 +41,7 @@ use crate::code::decode::{number, Decoded};
 use crate::code::state_map::FLAGS_BIT;
 use crate::plan::block::data_filter;
 use crate::plan::masking;
-use crate::plan::references::{operand, Complex};
+use crate::plan::references::{modified, modifies, operand, Complex};
 use crate::plan::string::string_shape;
 use crate::target::layout::context;
 use assembler::vector::{MaskSize, Width};
@@ -84,7 +84,11 @@ impl Emitter {
             Complex::Gather => group.gather(instruction),
             Complex::State => group.state(instruction, states),
             Complex::Tile => group.tile(instruction),
-            Complex::BitOffset => group.computed(instruction),
+            Complex::BitOffset => {
+                // Behind a locked load, a second one would meet the same line.
+                let kind = modified(instruction, modifies(&self.setting.stream))[0];
+                group.computed(instruction, kind);
+            }
             Complex::Sized => group.sized(instruction),
             Complex::Repeat => {}
         }
@@ -429,12 +433,12 @@ impl Values<'_> {
     }
 
     /// Writes `xlat`, or `bt` and its variants with a bit offset in a register: a plain record,
-    /// whose address takes arithmetic.
-    fn computed(&mut self, instruction: &Instruction) {
+    /// whose address takes arithmetic. What changes its bit has a record of the kind `modified`.
+    fn computed(&mut self, instruction: &Instruction, modified: RecordKind) {
         let (kind, bytes) = match instruction.mnemonic() {
             Mnemonic::Xlatb => (RecordKind::Load, 1),
             Mnemonic::Bt => (RecordKind::Load, instruction.op1_register().size() as u32),
-            _ => (RecordKind::Modify, instruction.op1_register().size() as u32),
+            _ => (modified, instruction.op1_register().size() as u32),
         };
         // `xlat` adds al to rbx without its sign.
         if instruction.mnemonic() == Mnemonic::Xlatb {

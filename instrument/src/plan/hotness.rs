@@ -307,7 +307,7 @@ fn entry<T: Copy + Default>(entries: &mut Vec<T>, index: usize) -> &mut T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use event::{PageFilter, StoreFilter};
+    use event::{ModifyFilter, PageFilter, StoreFilter};
 
     fn hotness() -> HotnessProfile {
         let sets = SetFilter { sets: 64, line_bytes: 64 };
@@ -319,6 +319,7 @@ mod tests {
             stores: StoreFilter::LikeLoads,
             fetches: FetchFilter::LastOfSet,
             pages: PageFilter::LastOfSet,
+            modifies: ModifyFilter::Both,
         }))
     }
 

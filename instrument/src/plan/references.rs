@@ -10,7 +10,7 @@
 //! twin in `reference/` derives the same facts independently from the manual.
 
 use crate::code::assembler::{reg, Address};
-use event::RecordKind;
+use event::{ModifyFilter, RecordKind, Stream};
 use iced_x86::{Code, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 use std::collections::HashMap;
 
@@ -90,6 +90,8 @@ impl ReferenceShape {
 /// "not computed yet".
 pub(crate) struct ReferenceShapes {
     factory: InstructionInfoFactory,
+    /// What is recorded of instructions that load and store at one address.
+    modifies: ModifyFilter,
     /// Shape numbers of instructions without prefixes that matter, by opcode × 2 + (1 with a memory
     /// operand).
     index: Vec<u32>,
@@ -101,19 +103,19 @@ pub(crate) struct ReferenceShapes {
     counts: Vec<(u8, u8)>,
 }
 
-impl Default for ReferenceShapes {
-    fn default() -> ReferenceShapes {
+impl ReferenceShapes {
+    /// Without any shape yet, for a run that records `stream`.
+    pub(crate) fn new(stream: &Stream) -> ReferenceShapes {
         ReferenceShapes {
             factory: InstructionInfoFactory::new(),
+            modifies: modifies(stream),
             index: vec![0; iced_x86::Code::values().len() * 2],
             prefixed: HashMap::new(),
             shapes: vec![ReferenceShape::default()],
             counts: vec![(0, 0)],
         }
     }
-}
 
-impl ReferenceShapes {
     /// Returns the number of `instruction`'s shape, for [`ReferenceShapes::get`].
     pub(crate) fn of(&mut self, instruction: &Instruction) -> u32 {
         let memory =
@@ -123,7 +125,8 @@ impl ReferenceShapes {
         // have none of these and find their shape in a flat table.
         let special = u8::from(instruction.has_rep_prefix() || instruction.has_repne_prefix())
             | u8::from(instruction.op_mask() != Register::None) << 1
-            | u8::from(instruction.is_broadcast()) << 2;
+            | u8::from(instruction.is_broadcast()) << 2
+            | u8::from(instruction.has_lock_prefix() && self.modifies != ModifyFilter::Both) << 6;
         let nesting = if instruction.mnemonic() == Mnemonic::Enter {
             8 + (instruction.immediate8_2nd() & 31)
         } else {
@@ -169,7 +172,11 @@ impl ReferenceShapes {
         if let Some(complex) = complex(instruction) {
             let fixed = match (complex, instruction.mnemonic()) {
                 (Complex::BitOffset, Mnemonic::Bt | Mnemonic::Xlatb) => (1, 0),
-                (Complex::BitOffset, _) => (1, 1),
+                (Complex::BitOffset, _) => match modified(instruction, self.modifies) {
+                    [RecordKind::Modify] => (1, 1),
+                    [RecordKind::Store] => (0, 1),
+                    loads => (loads.len() as u8, 0),
+                },
                 _ => (0, 0),
             };
             return ReferenceShape { simple: Vec::new(), complex: Some(complex), fixed };
@@ -187,7 +194,11 @@ impl ReferenceShapes {
         let mut simple: Vec<Template> = Vec::new();
         // All others: the decoder's list, brought into the order that `event` defines.
         for used in self.factory.info(instruction).used_memory() {
-            let Some(kinds) = kinds(used.access()) else { continue };
+            let kinds = match kinds(used.access()) {
+                Some(&[RecordKind::Modify]) => modified(instruction, self.modifies),
+                Some(kinds) => kinds,
+                None => continue,
+            };
             let size_bytes = used.memory_size().size() as u32;
             let form = form(instruction, used);
             for &kind in kinds {
@@ -221,6 +232,30 @@ fn kinds(access: OpAccess) -> Option<&'static [RecordKind]> {
         OpAccess::ReadWrite | OpAccess::ReadCondWrite => &[RecordKind::Modify],
         _ => return None,
     })
+}
+
+/// What `stream` records of instructions that load and store at one address.
+pub(crate) fn modifies(stream: &Stream) -> ModifyFilter {
+    match stream {
+        Stream::Filtered(filter) => filter.modifies,
+        _ => ModifyFilter::Both,
+    }
+}
+
+/// The records of `instruction`, which loads and stores at one address, without what `modifies`
+/// leaves out. Locked instructions keep the load before they compare and exchange; those that only
+/// compare and exchange have none.
+pub(crate) fn modified(instruction: &Instruction, modifies: ModifyFilter) -> &'static [RecordKind] {
+    use Mnemonic::{Cmpxchg, Cmpxchg16b, Cmpxchg8b, Xchg};
+    let mnemonic = instruction.mnemonic();
+    let locked = (instruction.has_lock_prefix() || mnemonic == Xchg)
+        && !matches!(mnemonic, Cmpxchg | Cmpxchg8b | Cmpxchg16b);
+    match (modifies, locked) {
+        (ModifyFilter::Both, _) | (ModifyFilter::StoreAlone, true) => &[RecordKind::Modify],
+        (ModifyFilter::StoreAlone, false) => &[RecordKind::Store],
+        (ModifyFilter::LoadAlone, true) => &[RecordKind::Load, RecordKind::Load],
+        (ModifyFilter::LoadAlone, false) => &[RecordKind::Load],
+    }
 }
 
 /// How the address of `access`, one entry of the decoder's list for `instruction`, is formed.

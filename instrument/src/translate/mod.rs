@@ -121,7 +121,7 @@ impl Translator {
             reader,
             stream,
             lines: LineIds::default(),
-            shapes: ReferenceShapes::default(),
+            shapes: ReferenceShapes::new(&stream),
             factory: InstructionInfoFactory::new(),
             blocks: Vec::new(),
             instructions: KeptTable::default(),

@@ -5,7 +5,7 @@
 //! takes the sets of the filter in front of it: then nothing more is to be recorded.
 
 use crate::Levels;
-use event::{FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream};
+use event::{FetchFilter, Filter, ModifyFilter, PageFilter, SetFilter, StoreFilter, Stream};
 use std::fmt;
 
 /// The most sizes of a curve.
@@ -152,6 +152,7 @@ impl CurveSizes {
             stores: StoreFilter::LikeLoads,
             fetches: FetchFilter::LastOfSet,
             pages: PageFilter::LastOfSet,
+            modifies: ModifyFilter::Both,
         }
     }
 }

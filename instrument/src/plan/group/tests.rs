@@ -1,7 +1,7 @@
 //! Groups of references against what each reference by itself would touch.
 
 use super::*;
-use event::{FetchFilter, PageFilter, SetFilter};
+use event::{FetchFilter, ModifyFilter, PageFilter, SetFilter};
 use iced_x86::{Decoder, DecoderOptions};
 
 const FILTER: Filter = Filter {
@@ -12,6 +12,7 @@ const FILTER: Filter = Filter {
     stores: StoreFilter::NeverEnter,
     fetches: FetchFilter::LastOfSet,
     pages: PageFilter::LastOfSet,
+    modifies: ModifyFilter::Both,
 };
 const RBX: u8 = 3;
 

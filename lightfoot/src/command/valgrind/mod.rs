@@ -28,7 +28,7 @@ use crate::run::simulation::Simulation;
 use crate::run::tally::{Event, Events};
 use anyhow::{Context, Result};
 use call_graph::JumpRecords;
-use event::Stream;
+use event::{ModifyFilter, Stream};
 use files::{Places, Written};
 use instrument::{Aslr, CallRecords, Children, Command, Exit, Options, Outcome, Process, Threads};
 use machine::Machine;
@@ -185,7 +185,13 @@ fn run(tool: Tool, all: &Settings, command: &Command) -> Result<u8> {
     let requests = Requests::new(tool, all);
     let (stream, recorded) = match caches.map(levels) {
         Some(levels) => {
-            let stream = plan_levels(&levels, WriteBacks::Ignored).stream;
+            let mut stream = plan_levels(&levels, WriteBacks::Ignored).stream;
+            if let Stream::Filtered(filter) = &mut stream {
+                filter.modifies = match tool {
+                    Tool::Callgrind => ModifyFilter::StoreAlone,
+                    _ => ModifyFilter::LoadAlone,
+                };
+            }
             let simulation = Simulation::new(&levels, WriteBacks::Ignored)
                 .context("these caches cannot be simulated")?
                 .from_stream(stream);
