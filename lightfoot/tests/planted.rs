@@ -102,7 +102,7 @@ fn run(bench: &Bench, folder: &Path, words: &[&str]) -> (String, String, Value) 
     let report = bench.join("report.json");
     let ran = lightfoot()
         .env("LIGHTFOOT_TRANSLATIONS", folder)
-        .args(["count", "--format", "json", "-o"])
+        .args(["count", "--format", "json", "--by", "function,line", "-o"])
         .arg(&report)
         .arg("--")
         .args(words)
@@ -150,7 +150,9 @@ fn nothing_is_kept_of_a_program_that_became_somebody_else() {
         return;
     }
     chown(bench.path(), Some(0), None).unwrap();
-    let Some(program) = compile(&bench, "plants", &[], PROGRAM) else { return };
+    // Its lines and its many symbols would be kept too.
+    let source = PROGRAM.to_owned() + &bench::idle_functions(5000);
+    let Some(program) = compile(&bench, "plants", &["-g"], &source) else { return };
     let program = program.to_str().unwrap();
     let folder = bench.join("translations");
     let files = || fs::read_dir(&folder).map_or(0, |entries| entries.count());
@@ -166,4 +168,5 @@ fn nothing_is_kept_of_a_program_that_became_somebody_else() {
     let (output, ..) = run(&bench, &folder, &[program]);
     assert_eq!(output, "12345678 12345678\n");
     assert_ne!(files(), 0);
+    assert_ne!(fs::read_dir(folder.join("lines")).unwrap().count(), 0);
 }

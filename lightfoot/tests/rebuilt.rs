@@ -421,14 +421,18 @@ fn a_folder_that_is_not_ours_and_private_is_left_alone() {
         return;
     }
     let place = Place::new();
-    let Some(program) = compile(&place.bench, "ends", &[], ENDS) else { return };
+    // It has lines and many symbols, which are kept too.
+    let source = ENDS.to_owned() + "\n" + &bench::idle_functions(5000);
+    let Some(program) = compile(&place.bench, "ends", &["-g"], &source) else { return };
     let run = |folder: &Path| {
-        let ran = lightfoot()
-            .env("LIGHTFOOT_TRANSLATIONS", folder)
-            .args(["count", "-o", "/dev/null", "--"])
-            .arg(&program)
-            .run();
-        ran.ends_with(0);
+        for by in ["function", "line"] {
+            let ran = lightfoot()
+                .env("LIGHTFOOT_TRANSLATIONS", folder)
+                .args(["count", "--by", by, "-o", "/dev/null", "--"])
+                .arg(&program)
+                .run();
+            ran.ends_with(0);
+        }
     };
     let empty = |folder: &Path| std::fs::read_dir(folder).unwrap().next().is_none();
     let real = place.kept.join("real");
@@ -455,4 +459,23 @@ fn a_folder_that_is_not_ours_and_private_is_left_alone() {
     }
     run(&real);
     assert!(!empty(&real), "a folder of ours that others may read will do");
+    // The folder within is judged as the one around it.
+    let (lines, kept) = (real.join("lines"), |folder: &Path, ending: &str| {
+        let files = std::fs::read_dir(folder).unwrap();
+        files
+            .filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|own| own == ending))
+            .count()
+    });
+    assert!(kept(&lines, "lines") > 0 && kept(&lines, "symbols") > 0);
+    let elsewhere = place.kept.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::remove_dir_all(&lines).unwrap();
+    symlink(&elsewhere, &lines).unwrap();
+    run(&real);
+    assert!(empty(&elsewhere), "written through a link within");
+    std::fs::remove_file(&lines).unwrap();
+    std::fs::create_dir(&lines).unwrap();
+    std::fs::set_permissions(&lines, PermissionsExt::from_mode(0o707)).unwrap();
+    run(&real);
+    assert!(empty(&lines), "written within where others may write");
 }

@@ -25,6 +25,7 @@
 //! |---|---|---|
 //! | a path | the folder, if it is there | [`PrivateFolder::open`] |
 //! | a path | the folder, made if need be | [`PrivateFolder::make`] |
+//! | a name | the folder of that name within | [`PrivateFolder::inner`], [`PrivateFolder::make_inner`] |
 //! | a name | the file, if it can be trusted | [`PrivateFolder::file`] |
 //! | bytes | a file that is whole or not there | [`PrivateFolder::create`], [`PrivateFolder::rename`] |
 //! | several processes | one of them at a time | [`PrivateFolder::lock`] |
@@ -48,7 +49,9 @@
 
 #![forbid(unsafe_code)]
 
-use rustix::fs::{openat, renameat, statat, unlinkat, AtFlags, Dir, FileType, Mode, OFlags, Stat, CWD};
+use rustix::fs::{
+    mkdirat, openat, renameat, statat, unlinkat, AtFlags, Dir, FileType, Mode, OFlags, Stat, CWD,
+};
 use std::fs::{self, DirBuilder, File, Metadata, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -73,9 +76,29 @@ impl PrivateFolder {
         let path: PathBuf = path.components().collect();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = File::from(openat(CWD, &path, flags, Mode::empty()).ok()?);
+        PrivateFolder::checked(descriptor, user)
+    }
+
+    /// The folder that was opened, if it is this user's alone.
+    fn checked(descriptor: File, user: u32) -> Option<PrivateFolder> {
         let metadata = descriptor.metadata().ok()?;
         let is_usable = metadata.is_dir() && is_private(&metadata, user);
         is_usable.then_some(PrivateFolder { descriptor, user })
+    }
+
+    /// Opens a folder in this one; `None` where it is not there, or not this user's own and
+    /// private.
+    pub fn inner(&self, name: &str) -> Option<PrivateFolder> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat(&self.descriptor, component(name).ok()?, flags, Mode::empty()).ok()?;
+        PrivateFolder::checked(opened.into(), self.user)
+    }
+
+    /// Opens a folder in this one, and makes it where it is not there.
+    pub fn make_inner(&self, name: &str) -> Option<PrivateFolder> {
+        // Whether it was made, or was there, is seen when it is opened.
+        let _ = mkdirat(&self.descriptor, component(name).ok()?, Mode::RWXU);
+        self.inner(name)
     }
 
     /// Opens a folder, and makes it where it is not there. It is made only below a folder of this

@@ -104,6 +104,37 @@ fn a_folder_of_others_is_left_alone() {
 }
 
 #[test]
+fn a_folder_within_is_judged_as_the_one_around_it() {
+    let temporary = temporary();
+    let (path, inside) = (temporary.path().join("a"), temporary.path().join("a/b"));
+    let around = PrivateFolder::make(&path).unwrap();
+    assert!(around.inner("b").is_none() && !inside.exists());
+    around.make_inner("b").unwrap().create("one").unwrap();
+    assert_eq!(fs::metadata(&inside).unwrap().mode() & 0o7777, 0o700);
+    assert!(around.inner("b").unwrap().file("one").is_some());
+    for name in ["", ".", "..", "../a", "b/", "/tmp"] {
+        assert!(around.inner(name).is_none() && around.make_inner(name).is_none(), "{name}");
+    }
+    symlink("b", path.join("link")).unwrap();
+    assert!(around.inner("link").is_none() && around.make_inner("link").is_none());
+    assert!(around.inner("b").unwrap().make_inner("one").is_none(), "a file is no folder");
+    for wrong in [0o770, 0o707] {
+        mode(&inside, wrong);
+        assert!(around.inner("b").is_none() && around.make_inner("b").is_none(), "{wrong:o}");
+    }
+    mode(&inside, 0o700);
+    // What was opened is used, wherever the path leads meanwhile.
+    fs::rename(&path, temporary.path().join("moved")).unwrap();
+    fs::create_dir(&path).unwrap();
+    around.make_inner("c").unwrap();
+    assert!(temporary.path().join("moved/c").exists() && !path.join("c").exists());
+    if chown(temporary.path().join("moved/b"), Some(NOBODY), None).is_err() {
+        return eprintln!("skipped: only root can give a folder to another user");
+    }
+    assert!(around.inner("b").is_none() && around.make_inner("b").is_none());
+}
+
+#[test]
 fn a_folder_keeps_its_files_when_its_path_names_another() {
     let temporary = temporary();
     let (path, moved) = (temporary.path().join("a"), temporary.path().join("b"));

@@ -6,7 +6,7 @@ use crate::source::Sources;
 use crate::sparse::{identity, Sparse};
 use crate::strings::{FunctionName, Strings};
 use crate::table::{At, Candidate, Name, Size, Table};
-use crate::{debug_file, dwarf, frame, plt};
+use crate::{debug_file, dwarf, frame, kept_symbols, plt};
 use object::elf::{STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
 use object::read::elf::Sym;
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolFlags};
@@ -62,39 +62,58 @@ pub(crate) struct Image {
     dynamic_strings: Option<Arc<Strings>>,
     coverage: Coverage,
     filled: Filled,
+    /// Whether the table has more than what is kept of it; `None` if it was not asked for.
+    is_new: Option<bool>,
     /// They are not taken apart when the process ends, which would take milliseconds.
     names: Option<Option<ManuallyDrop<dwarf::Names>>>,
 }
 
 impl Image {
-    /// Reads the symbol tables; `None` if the bytes are not a 64-bit ELF file.
-    pub(crate) fn new(path: &Path, mut own: Sparse) -> Option<Image> {
-        own.load(|name| [".symtab", ".gnu_debuglink"].contains(&name) || name.starts_with(".note"));
+    /// Reads the symbol tables, or what is kept of them in the folder `kept_in`; `None` if the
+    /// bytes are not a 64-bit ELF file.
+    pub(crate) fn new(path: &Path, mut own: Sparse, kept_in: Option<&Path>) -> Option<Image> {
+        own.load(|name| name == ".gnu_debuglink" || name.starts_with(".note"));
         let file = own.parse()?;
         let (segments, sections) = (code_segments(&file), sections(&file));
         let has_symbols = file.symbol_table().is_some();
         let debug = if has_symbols { None } else { debug_file::find(&file, path) };
-        let listed = debug.as_ref().and_then(Sparse::parse).filter(|debug| debug.symbol_table().is_some());
-        let mut candidates = Vec::new();
-        let (coverage, strings) = match (&listed, has_symbols) {
-            (_, true) => {
-                collect(file.symbols(), &sections, &mut candidates);
-                (Coverage::Full, own.strings(".strtab"))
+        let is_listed =
+            debug.as_ref().and_then(Sparse::parse).is_some_and(|debug| debug.symbol_table().is_some());
+        let strings = match (is_listed, has_symbols) {
+            (_, true) => own.strings(".strtab"),
+            (true, false) => debug.as_ref().and_then(|debug| debug.strings(".strtab")),
+            (false, false) => own.strings(".dynstr"),
+        };
+        let coverage = if has_symbols || is_listed { Coverage::Full } else { Coverage::Exported };
+        let kept =
+            kept_in.and_then(|folder| kept_symbols::read(folder, path, &identity_of(&own, debug.as_ref())?));
+        let is_new = kept_in.map(|_| kept.is_none());
+        let mut dynamic_strings = None;
+        let (table, filled) = match kept {
+            Some((table, is_filled)) => {
+                dynamic_strings = own.strings(".dynstr").filter(|_| is_filled).map(Arc::new);
+                (table, if is_filled { Filled::Yes } else { Filled::No })
             }
-            (Some(listed), false) => {
-                collect(listed.symbols(), &sections, &mut candidates);
-                (Coverage::Full, debug.as_ref().and_then(|debug| debug.strings(".strtab")))
-            }
-            (None, false) => {
-                own.load(|name| name == ".dynsym");
-                collect(own.parse()?.dynamic_symbols(), &sections, &mut candidates);
-                (Coverage::Exported, own.strings(".dynstr"))
+            None => {
+                let mut candidates = Vec::new();
+                match (&debug, has_symbols) {
+                    (_, true) => {
+                        own.load(|name| name == ".symtab");
+                        collect(own.parse()?.symbols(), &sections, &mut candidates);
+                    }
+                    (Some(debug), false) if is_listed => {
+                        collect(debug.parse()?.symbols(), &sections, &mut candidates);
+                    }
+                    _ => {
+                        own.load(|name| name == ".dynsym");
+                        collect(own.parse()?.dynamic_symbols(), &sections, &mut candidates);
+                    }
+                }
+                (Table::new(candidates), Filled::No)
             }
         };
-        let table = Table::new(candidates);
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let (filled, names) = (Filled::No, None);
-        let (strings, dynamic_strings) = (strings.map(Arc::new), None);
+        let (strings, names) = (strings.map(Arc::new), None);
         Some(Image {
             name,
             own,
@@ -106,6 +125,7 @@ impl Image {
             dynamic_strings,
             coverage,
             filled,
+            is_new,
             names,
         })
     }
@@ -137,6 +157,7 @@ impl Image {
     /// Fills the gaps between symbols with stubs and then with functions of the unwind tables.
     fn fill(&mut self) {
         self.filled = Filled::Yes;
+        self.changes();
         let Some(file) = self.own.parse() else { return };
         let relocations = plt::relocations(&file);
         let more = [".dynsym", ".eh_frame"].into_iter().chain(relocations.iter().copied());
@@ -175,6 +196,7 @@ impl Image {
 
     /// Creates a symbol for the part of a gap that lies in the section of `address`.
     fn name_gap(&mut self, gap: Range<u64>, address: u64) -> Span {
+        self.changes();
         let section = self.sections.iter().find(|section| section.range.contains(&address)).cloned();
         let section = section.unwrap_or_else(|| Section { name: String::new(), range: gap.clone() });
         let range = intersection(&section.range, &gap);
@@ -192,10 +214,22 @@ impl Image {
     /// Numbers that change with the file, with its debug file and with this program, which finds
     /// lines in them; `None` if there is no file.
     pub(crate) fn identity(&self) -> Option<Vec<u64>> {
-        let reader = std::fs::metadata("/proc/self/exe").ok()?;
-        let mut identity = [identity(&reader), self.own.identity()?].concat();
-        identity.extend(self.debug.as_ref().and_then(Sparse::identity).unwrap_or_default());
-        Some(identity)
+        identity_of(&self.own, self.debug.as_ref())
+    }
+
+    /// Keeps the table in `folder` for later runs, if it was asked for there and has more than what
+    /// is kept.
+    pub(crate) fn keep_symbols(&mut self, folder: &Path, path: &Path) {
+        if self.is_new == Some(true) {
+            self.is_new = Some(false);
+            let Some(identity) = self.identity() else { return };
+            kept_symbols::write(folder, (path, &identity), &self.table, self.filled == Filled::Yes);
+        }
+    }
+
+    /// Notes that the table has more than what is kept.
+    fn changes(&mut self) {
+        self.is_new = self.is_new.map(|_| true);
     }
 
     /// The number in `sources` of the innermost frame at link address `address`.
@@ -227,6 +261,15 @@ impl Image {
         });
         names.as_deref()
     }
+}
+
+/// Numbers that change with a file, with its debug file and with this program; `None` if there is
+/// no file.
+fn identity_of(own: &Sparse, debug: Option<&Sparse>) -> Option<Vec<u64>> {
+    let reader = std::fs::metadata("/proc/self/exe").ok()?;
+    let mut numbers = [identity(&reader), own.identity()?].concat();
+    numbers.extend(debug.and_then(Sparse::identity).unwrap_or_default());
+    Some(numbers)
 }
 
 fn intersection(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {

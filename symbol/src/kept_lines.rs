@@ -18,6 +18,9 @@ use std::path::Path;
 use std::time::SystemTime;
 
 const MAGIC: &[u8; 8] = b"lflines1";
+/// The folder of these files, within that of kept translations. That one is never made for lines:
+/// where nothing may be kept of a program, no folder appears.
+const WITHIN: &str = "lines";
 /// Ends the names of files.
 const ENDING: &str = ".lines";
 /// The most bytes of a file; larger ones are neither read nor written.
@@ -44,13 +47,7 @@ impl KeptLines {
     /// Reads what is kept of the file at `path`; `None` if there is nothing, or not of the file as
     /// `identity` describes it.
     pub(crate) fn read(folder: &Path, path: &Path, identity: &[u64]) -> Option<KeptLines> {
-        let (file, about) = PrivateFolder::open(folder)?.file(&name(path))?;
-        let mut bytes = Vec::with_capacity(usize::try_from(about.len()).ok()?.min(FILE_BYTES_MAX));
-        (&file).take(FILE_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
-        let kept = decode(&bytes, path, identity)?;
-        // Making room goes by these times.
-        let _ = file.set_modified(SystemTime::now());
-        Some(kept)
+        decode(&read_file(folder, path, ENDING)?, path, identity)
     }
 
     /// Whether at least `count` frames of the block at this link address are kept.
@@ -114,26 +111,41 @@ fn enter(
 /// Writes the frames of blocks of the file at `path`. Nobody learns if that fails, because nothing
 /// depends on it.
 pub(crate) fn write(folder: &Path, (path, identity): (&Path, &[u64]), blocks: &Blocks, sources: &Sources) {
-    let bytes = encode(path, identity, blocks, sources);
+    write_file(folder, path, ENDING, &encode(path, identity, blocks, sources));
+}
+
+/// Reads what is kept of the file at `path` in a file with this ending.
+pub(crate) fn read_file(folder: &Path, path: &Path, ending: &str) -> Option<Vec<u8>> {
+    let (file, about) = PrivateFolder::open(folder)?.inner(WITHIN)?.file(&name(path, ending))?;
+    let mut bytes = Vec::with_capacity(usize::try_from(about.len()).ok()?.min(FILE_BYTES_MAX));
+    (&file).take(FILE_BYTES_MAX as u64).read_to_end(&mut bytes).ok()?;
+    // Making room goes by these times.
+    let _ = file.set_modified(SystemTime::now());
+    Some(bytes)
+}
+
+/// Writes the file with this ending for the file at `path`.
+pub(crate) fn write_file(folder: &Path, path: &Path, ending: &str, bytes: &[u8]) {
     if bytes.len() > FILE_BYTES_MAX {
         return;
     }
-    let Some(folder) = PrivateFolder::make(folder) else { return };
-    let name = name(path);
+    let folder = PrivateFolder::open(folder).and_then(|around| around.make_inner(WITHIN));
+    let Some(folder) = folder else { return };
+    let name = name(path, ending);
     let unfinished = format!("{name}.{}.tmp", std::process::id());
     // One that a killed process of this number has left.
     let _ = folder.remove(&unfinished);
-    let written = folder.create(&unfinished).and_then(|mut file| file.write_all(&bytes));
+    let written = folder.create(&unfinished).and_then(|mut file| file.write_all(bytes));
     if written.and_then(|()| folder.rename(&unfinished, &name)).is_err() {
         let _ = folder.remove(&unfinished);
     }
-    bound(&folder);
+    bound(&folder, ending);
 }
 
-/// Removes files that were not used for the longest time, until the rest has room.
-fn bound(folder: &PrivateFolder) {
+/// Removes files with this ending that were not used for the longest time, until the rest has room.
+fn bound(folder: &PrivateFolder, ending: &str) {
     let Ok(mut files) = folder.files() else { return };
-    files.retain(|file| file.name.len() == 16 + ENDING.len() && file.name.ends_with(ENDING));
+    files.retain(|file| file.name.len() == 16 + ending.len() && file.name.ends_with(ending));
     let mut total: u64 = files.iter().map(|file| file.bytes).sum();
     files.sort_unstable_by_key(|file| file.modified);
     for file in files {
@@ -144,11 +156,11 @@ fn bound(folder: &PrivateFolder) {
 }
 
 /// The name of the file for a file at `path`.
-fn name(path: &Path) -> String {
-    format!("{:016x}{ENDING}", hash(path.as_os_str().as_encoded_bytes()))
+fn name(path: &Path, ending: &str) -> String {
+    format!("{:016x}{ending}", hash(path.as_os_str().as_encoded_bytes()))
 }
 
-fn hash(bytes: &[u8]) -> u64 {
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = Multiply::default();
     let (words, rest) = bytes.as_chunks::<8>();
     words.iter().for_each(|word| hasher.write_u64(u64::from_le_bytes(*word)));
@@ -195,21 +207,33 @@ fn encode(path: &Path, identity: &[u64], blocks: &Blocks, sources: &Sources) -> 
             [files.of(file), line].into_iter().chain(optional.map(|one| one.map_or(0, |n| n + 1))),
         );
     }
+    encoded(MAGIC, path, identity, |body| {
+        for (numbers, texts) in [(&files, sources.files()), (&names, sources.names())] {
+            put(body, [numbers.all.len() as u32]);
+            numbers.all.iter().for_each(|&number| put_text(body, texts[number as usize].as_bytes()));
+        }
+        put(body, [used.len() as u32]);
+        body.extend(frames);
+        put(body, [blocks.len() as u32]);
+        for (&address, frames) in blocks {
+            put(body, [address as u32, (address >> 32) as u32, frames.len() as u32]);
+            put(body, frames.iter().map(|frame| frame.map_or(0, |frame| own(frame) + 1)));
+        }
+    })
+}
+
+/// The bytes of a file: magic, sum, the file that it is about, and what `fill` adds.
+pub(crate) fn encoded(
+    magic: &[u8; 8],
+    path: &Path,
+    identity: &[u64],
+    fill: impl FnOnce(&mut Vec<u8>),
+) -> Vec<u8> {
     let mut body = Vec::new();
     put_text(&mut body, path.as_os_str().as_encoded_bytes());
     put(&mut body, identity.iter().flat_map(|&number| [number as u32, (number >> 32) as u32]));
-    for (numbers, texts) in [(&files, sources.files()), (&names, sources.names())] {
-        put(&mut body, [numbers.all.len() as u32]);
-        numbers.all.iter().for_each(|&number| put_text(&mut body, texts[number as usize].as_bytes()));
-    }
-    put(&mut body, [used.len() as u32]);
-    body.extend(frames);
-    put(&mut body, [blocks.len() as u32]);
-    for (&address, frames) in blocks {
-        put(&mut body, [address as u32, (address >> 32) as u32, frames.len() as u32]);
-        put(&mut body, frames.iter().map(|frame| frame.map_or(0, |frame| own(frame) + 1)));
-    }
-    let mut bytes = MAGIC.to_vec();
+    fill(&mut body);
+    let mut bytes = magic.to_vec();
     bytes.extend(hash(&body).to_le_bytes());
     bytes.extend(body);
     bytes
@@ -224,8 +248,14 @@ fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend(text);
 }
 
-fn decode(bytes: &[u8], path: &Path, identity: &[u64]) -> Option<KeptLines> {
-    let rest = bytes.strip_prefix(MAGIC)?;
+/// A reader of what `fill` added to [`encoded`], if the bytes are whole and about the same file.
+pub(crate) fn decoded<'a>(
+    bytes: &'a [u8],
+    magic: &[u8; 8],
+    path: &Path,
+    identity: &[u64],
+) -> Option<Reader<'a>> {
+    let rest = bytes.strip_prefix(magic)?;
     let (sum, body) = rest.split_at_checked(8)?;
     if sum != hash(body).to_le_bytes() {
         return None;
@@ -233,9 +263,11 @@ fn decode(bytes: &[u8], path: &Path, identity: &[u64]) -> Option<KeptLines> {
     let mut reader = Reader(body);
     let same_path = reader.text()? == path.as_os_str().as_encoded_bytes();
     let same_file = identity.iter().all(|&number| reader.long() == Some(number));
-    if !same_path || !same_file {
-        return None;
-    }
+    (same_path && same_file).then_some(reader)
+}
+
+fn decode(bytes: &[u8], path: &Path, identity: &[u64]) -> Option<KeptLines> {
+    let mut reader = decoded(bytes, MAGIC, path, identity)?;
     let texts = |reader: &mut Reader<'_>| -> Option<Vec<String>> {
         let count = reader.count(4)?;
         (0..count).map(|_| String::from_utf8(reader.text()?.to_vec()).ok()).collect()
@@ -262,20 +294,24 @@ fn decode(bytes: &[u8], path: &Path, identity: &[u64]) -> Option<KeptLines> {
         fits.then_some(())?;
         blocks.insert(address, own);
     }
-    reader.0.is_empty().then_some(KeptLines { files, names, frames, numbers: Vec::new(), blocks })
+    reader.is_empty().then_some(KeptLines { files, names, frames, numbers: Vec::new(), blocks })
 }
 
 /// Reads numbers and texts; `None` if the bytes end too early.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(bytes)?;
         self.0 = rest;
         Some(taken)
     }
 
-    fn word(&mut self) -> Option<u32> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn word(&mut self) -> Option<u32> {
         Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
     }
 
@@ -328,12 +364,12 @@ mod tests {
     #[test]
     fn what_is_kept_is_found_again() {
         let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("lines");
+        let place = folder.path();
         let (sources, blocks) = found();
         let (path, identity) = (Path::new("/lib/a.so"), [7, u64::MAX]);
-        assert_eq!(KeptLines::read(&place, path, &identity), None);
-        write(&place, (path, &identity), &blocks, &sources);
-        let mut kept = KeptLines::read(&place, path, &identity).unwrap();
+        assert_eq!(KeptLines::read(place, path, &identity), None);
+        write(place, (path, &identity), &blocks, &sources);
+        let mut kept = KeptLines::read(place, path, &identity).unwrap();
         let mut again = Sources::default();
         for (&address, frames) in &blocks {
             assert!(kept.has(address, frames.len()) && !kept.has(address, frames.len() + 1));
@@ -348,8 +384,8 @@ mod tests {
         kept.add_to(&mut all, &mut again);
         assert_eq!(all.len(), blocks.len());
         // Another file, or the file after a change.
-        assert_eq!(KeptLines::read(&place, Path::new("/lib/b.so"), &identity), None);
-        assert_eq!(KeptLines::read(&place, path, &[7, 8]), None);
+        assert_eq!(KeptLines::read(place, Path::new("/lib/b.so"), &identity), None);
+        assert_eq!(KeptLines::read(place, path, &[7, 8]), None);
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod frame;
 mod generated;
 mod image;
 mod kept_lines;
+mod kept_symbols;
 mod listing;
 mod names;
 mod numbers;

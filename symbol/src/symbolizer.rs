@@ -94,7 +94,7 @@ pub struct Symbolizer {
     /// `frames_of_blocks`, and how many there are.
     blocks: ByNumber<(usize, u64), (usize, usize)>,
     frames_of_blocks: Vec<Option<u32>>,
-    /// Where lines are kept, if they are.
+    /// The folder of kept translations, within which lines are kept, if they are.
     lines_in: Option<PathBuf>,
 }
 
@@ -223,18 +223,23 @@ impl Symbolizer {
         out.extend_from_slice(&self.frames_of_blocks[start..][..count]);
     }
 
-    /// Uses the lines that former runs have found and kept in this folder, or none. To be called
-    /// before lines are looked up.
+    /// Uses the lines and tables of symbols that former runs have found and kept in this folder of
+    /// kept translations, or none. They lie in the folder `lines` there, which is made if the one
+    /// around it is there, this user's own, and not writable for others. To be called before
+    /// anything is looked up.
     pub fn keep_lines_in(&mut self, folder: Option<PathBuf>) {
         self.lines_in = folder;
     }
 
-    /// Keeps the lines that [`Symbolizer::frames`] has found for later runs, if
-    /// [`Symbolizer::keep_lines_in`] named a folder. Costs nothing if all were kept already.
+    /// Keeps the lines that [`Symbolizer::frames`] has found for later runs, and large tables of
+    /// symbols, if [`Symbolizer::keep_lines_in`] named a folder. Costs nothing if all were kept
+    /// already.
     pub fn keep_lines(&mut self) {
         let Symbolizer { libraries, sources, blocks, frames_of_blocks, lines_in, .. } = self;
         let Some(folder) = lines_in else { return };
         for (index, library) in libraries.iter_mut().enumerate() {
+            let path = &library.path;
+            library.image.iter_mut().for_each(|image| image.keep_symbols(folder, path));
             let Lines::New(kept) = &mut library.lines else { continue };
             let Some(identity) = library.image.as_ref().and_then(Image::identity) else { continue };
             let own = blocks.iter().filter(|((library, _), _)| *library == index);
@@ -263,9 +268,9 @@ impl Symbolizer {
             return index;
         }
         let image = if path == Path::new("[vdso]") {
-            vdso::bytes().and_then(|bytes| Image::new(path, Sparse::whole(bytes)))
+            vdso::bytes().and_then(|bytes| Image::new(path, Sparse::whole(bytes), None))
         } else if path.is_absolute() {
-            Sparse::open(path).and_then(|file| Image::new(path, file))
+            Sparse::open(path).and_then(|file| Image::new(path, file, self.lines_in.as_deref()))
         } else {
             None
         };

@@ -74,12 +74,13 @@ pub(crate) struct Symbol {
     pub(crate) function: Option<usize>,
 }
 
+/// A range of a symbol.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    start: u64,
-    end: u64,
-    symbol: usize,
-    size: Size,
+pub(crate) struct Entry {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) symbol: usize,
+    pub(crate) size: Size,
 }
 
 /// A symbol that has begun before the sweep's current address and has not ended.
@@ -92,7 +93,8 @@ struct Open {
 /// The table of ranges.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
-    entries: Vec<Entry>,
+    /// The ranges, in order.
+    pub(crate) entries: Vec<Entry>,
     /// The symbols that own ranges.
     pub(crate) symbols: Vec<Symbol>,
 }

@@ -187,3 +187,38 @@ fn frames_of_a_block_are_those_of_its_instructions() {
     }
     assert!(inlined > 100, "{inlined}");
 }
+
+#[test]
+fn kept_tables_name_what_the_file_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    // This test is a large program, with symbols or only with a few exported ones.
+    let own = std::env::current_exe().unwrap();
+    let all = |kept_in: Option<&Path>, start: u64| {
+        let (mut symbols, module) = (Symbolizer::new(), module(&own, start));
+        symbols.keep_lines_in(kept_in.map(Path::to_owned));
+        let found = |at: u64| {
+            let found = symbols.function_at(&module, start + 37 * at);
+            (symbols.functions()[found.function].name.to_string(), found.range)
+        };
+        let found: Vec<_> = (0..60_000).map(found).collect();
+        symbols.keep_lines();
+        found
+    };
+    let expected = all(None, 0x5555_5555_4000);
+    let written = || std::fs::read_dir(place.join("lines")).map_or(0, Iterator::count);
+    assert_eq!(written(), 0);
+    assert_eq!(all(Some(place), 0x5555_5555_4000), expected);
+    let is_large = written() > 0;
+    assert_eq!(all(Some(place), 0x5555_5555_4000), expected, "kept: {is_large}");
+    // A damaged file is made again.
+    for file in std::fs::read_dir(place.join("lines")).into_iter().flatten().flatten() {
+        let mut bytes = std::fs::read(file.path()).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(file.path(), &bytes).unwrap();
+        assert_eq!(all(Some(place), 0x5555_5555_4000), expected);
+        bytes[middle] ^= 1;
+        assert_eq!(std::fs::read(file.path()).unwrap(), bytes);
+    }
+}

@@ -385,7 +385,7 @@ impl Prepared<'_> {
         }
         let outcome = &measured.outcome;
         symbols.name_generated(&outcome.profile.modules);
-        symbols.keep_lines_in(if self.run.no_translation_cache { None } else { lines() });
+        symbols.keep_lines_in(if self.run.no_translation_cache { None } else { translations() });
         let (profile, how) = (&outcome.profile, (self.run.rep, self.grain()));
         let tally = match &measured.simulated {
             Some(simulated) => simulated.tally(profile, how, &mut symbols),
@@ -510,18 +510,13 @@ impl Prepared<'_> {
     }
 }
 
-/// The folder in which translations are kept for later runs.
+/// The folder in which translations are kept for later runs, and lines and symbols within it.
 pub(super) fn translations() -> Option<PathBuf> {
     let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(own) = named("LIGHTFOOT_TRANSLATIONS") {
         return (own != "off").then(|| own.into());
     }
     Some(cache_folder()?.join("translations"))
-}
-
-/// The folder in which lines of programs are kept for later runs: within that of translations.
-pub(super) fn lines() -> Option<PathBuf> {
-    Some(translations()?.join("lines"))
 }
 
 /// A report without counts.

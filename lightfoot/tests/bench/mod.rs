@@ -307,6 +307,12 @@ pub(crate) fn compile(bench: &Bench, name: &str, options: &[&str], source: &str)
     build(bench.file("source.c", source.as_bytes(), 0o644), bench.join(name), options)
 }
 
+/// C functions that nothing calls: with more than 4,096 of them, a program's table of symbols is
+/// kept.
+pub(crate) fn idle_functions(count: usize) -> String {
+    (0..count).map(|number| format!("int idle_{number}(void) {{ return {number}; }}\n")).collect()
+}
+
 /// Compiles a C source of ours as `program.c` of a folder of its own; `None`, and said, where there
 /// is no compiler.
 pub(crate) fn compile_in(bench: &Bench, folder: &str, options: &[&str], source: &str) -> Option<PathBuf> {

@@ -190,6 +190,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "symbolizer",
             "call_frames wanted",
             "debug_sections generated image listing",
+            "kept_symbols",
             "debug_file dwarf generated/jit_dump generated/perf_map kept_lines",
             "frame generated/ranges plt source sparse spelling",
             "demangle elf lib numbers strings table vdso",

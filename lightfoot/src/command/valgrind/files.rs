@@ -1,6 +1,6 @@
 //! The files of a run: which process, part and thread has which file, and what stands in it.
 
-use super::super::measure::lines;
+use super::super::measure::translations;
 use super::jumps::Targets;
 use super::names::expanded;
 use super::settings::{Settings, Tool};
@@ -58,7 +58,7 @@ impl Places {
         mut symbols: Symbolizer,
     ) -> Places {
         let beside = without_lines(profile, sections);
-        symbols.keep_lines_in(lines());
+        symbols.keep_lines_in(translations());
         let tally = tally(profile, None, (settings.rep, Grain::Lines), &mut symbols);
         let mut places: Vec<Option<Place>> =
             (0..profile.instructions.len()).map(|instruction| place(&tally, &symbols, instruction)).collect();
