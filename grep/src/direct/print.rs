@@ -1,5 +1,6 @@
 //! Counts and prints the results of a piece of a text.
 
+use super::around::Around;
 use super::bits::Bits;
 use super::dense::is_dense;
 use super::piece::{line_ends, pieces, PieceContext};
@@ -151,7 +152,9 @@ impl Direct {
         out: &mut impl Write,
     ) -> io::Result<bool> {
         let prefix = self.format.prefix(path);
-        let mut context = PieceContext { checks_lines, ..PieceContext::new(&prefix, self.max_count) };
+        let prefix_around = &*self.format.prefix_around(path);
+        let mut context =
+            PieceContext { checks_lines, prefix_around, ..PieceContext::new(&prefix, self.max_count) };
         let mut sink = PieceSink { direct: self, path, text, out, any: false };
         let mut printed = Printed::default();
         let mut scratch = ThreadScratch::default();
@@ -180,6 +183,10 @@ impl Direct {
     ) -> Option<u64> {
         let part = &text[context.piece.clone()];
         printed.clear();
+        if self.format.is_decorated() {
+            self.print_decorated(text, context, &mut scratch.around, printed);
+            return None;
+        }
         // Lines that are printed one by one are looked at one by one: a look at the whole piece
         // would read it from memory before the search does, which asks for it ahead.
         let any_nul = || context.checks_lines && memchr::memchr(0, part).is_some();
@@ -321,6 +328,7 @@ impl Direct {
 pub(super) struct ThreadScratch {
     bits: Bits,
     marks: Scratch,
+    around: Around,
     /// The number of pieces to search line by line before marks are tried again.
     unmarked: u32,
     /// Whether many lines or matches of the last piece were reported.
@@ -347,7 +355,10 @@ impl<W: Write> PieceSink<'_, W> {
         }
         printed.write(self.text, self.out)?;
         let Some(at) = printed.binary else { return Ok(ControlFlow::Continue(())) };
-        self.out.write_all(&self.direct.format.binary(self.path, at))?;
+        // A line in front of the first match may be what ended the search.
+        if self.any {
+            self.out.write_all(&self.direct.format.binary(self.path, at))?;
+        }
         Ok(ControlFlow::Break(()))
     }
 }

@@ -108,7 +108,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .short('x'),
     Flag::switch(
         "multiline",
-        BothWhere(|settings| !settings.arguments.multiline),
+        Both,
         "A match may span lines.",
         |arguments, given| {
             arguments.multiline = given.on();
