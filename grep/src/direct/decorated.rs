@@ -7,8 +7,10 @@
 //! that match nothing, lines that are trimmed or too long.
 
 use super::around::{starts_back, Around, Limits};
+use super::dense::is_dense;
 use super::format::{decimal, Format};
 use super::piece::{line_ends, PieceContext};
+use super::print::ThreadScratch;
 use super::printed::Printed;
 use super::searcher::{Answer, Direct};
 use grep_matcher::{Captures, Matcher};
@@ -50,21 +52,23 @@ impl Format {
 }
 
 impl Direct {
-    /// Formats the reported lines of a piece into `printed`, and those around them.
+    /// Formats the reported lines of a piece into `printed`, and those around them. Returns the
+    /// number of its line ends if they were counted.
     pub(super) fn print_decorated(
         &self,
         text: &[u8],
         context: &PieceContext<'_>,
-        around: &mut Around,
+        scratch: &mut ThreadScratch,
         printed: &mut Printed,
-    ) {
+    ) -> Option<u64> {
+        let mut around = std::mem::take(&mut scratch.around);
         let part = &text[context.piece.clone()];
         let mut page = Page {
             direct: self,
             text,
             context,
             part,
-            around,
+            around: &mut around,
             printed,
             next: context.first_line,
             counted: 0,
@@ -74,13 +78,23 @@ impl Direct {
             replaced: Vec::new(),
             captures: None,
         };
-        let is_cut = self.lines(part, |line| page.line(line)).is_break();
+        // Where matches are many, all of a piece are found at once, and their lines by them.
+        let by_matches = scratch.dense && !self.invert && context.most.is_none() && self.format.shows_spans();
+        let mut is_cut = false;
+        if !(by_matches && page.by_matches(scratch, &mut is_cut)) {
+            is_cut = self.lines(part, |line| page.line(line)).is_break();
+        }
         if let (Some(limits), false) = (self.format.around, is_cut) {
             if page.behind(part.len()).is_continue() {
                 let done = page.done;
                 page.around.keep(part, done, limits);
             }
         }
+        let behind = || page.next - context.first_line + line_ends(&part[page.counted..]);
+        let ends = self.format.line_number.then(behind);
+        scratch.around = around;
+        scratch.dense = is_dense(Answer::Matches, printed.reported, part.len());
+        ends
     }
 }
 
@@ -105,6 +119,31 @@ struct Page<'p> {
 }
 
 impl Page<'_> {
+    /// Prints the lines of all matches; false, and nothing is printed, if these cannot be found at
+    /// once. `is_cut` tells whether a line ended the search.
+    fn by_matches(&mut self, scratch: &mut ThreadScratch, is_cut: &mut bool) -> bool {
+        let (part, mut line) = (self.part, 0..0);
+        let is_possible = self.direct.each_match(part, scratch, &mut |spans| {
+            for span in spans {
+                if span.start >= line.end {
+                    if !(*is_cut || line.is_empty()) {
+                        *is_cut = self.line(line.clone()).is_break();
+                    }
+                    let start = memchr::memrchr(b'\n', &part[line.end..span.start]);
+                    line.start = start.map_or(line.end, |at| line.end + at + 1);
+                    line.end = pattern::line::end_of(part, span.end - 1, b'\n');
+                    self.spans.clear();
+                }
+                self.spans.push(span.start - line.start..span.end - line.start);
+            }
+        });
+        if !(*is_cut || line.is_empty()) {
+            *is_cut = self.line(line).is_break();
+        }
+        self.spans.clear();
+        is_possible
+    }
+
     /// Prints a reported line, and what is around it.
     fn line(&mut self, line: Range<usize>) -> ControlFlow<()> {
         if let Some(limits) = self.direct.format.around {
@@ -115,8 +154,9 @@ impl Page<'_> {
         self.done = line.end;
         self.printed.lines += 1;
         self.check(&self.part[line.clone()], line.start as u64)?;
+        let number = self.number(&line);
         let line = line.start..line.start + pattern::line::content(&self.part[line.clone()], b'\n');
-        self.matched(line);
+        self.matched(number, line);
         match Some(self.printed.lines) == self.context.most {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -137,13 +177,16 @@ impl Page<'_> {
         self.context.offset + self.context.piece.start as u64
     }
 
-    /// The number of the line that begins at a place of the piece.
-    fn number(&mut self, at: usize) -> u64 {
-        if self.direct.format.line_number && self.counted < at {
-            self.next += line_ends(&self.part[self.counted..at]);
-            self.counted = at;
+    /// The number of a line of the piece; those behind it are asked for later.
+    fn number(&mut self, line: &Range<usize>) -> u64 {
+        if !self.direct.format.line_number {
+            return 0;
         }
-        self.next
+        if self.counted < line.start {
+            self.next += line_ends(&self.part[self.counted..line.start]);
+        }
+        (self.counted, self.next) = (line.end, self.next + 1);
+        self.next - 1
     }
 
     /// Prints the lines up to `end` that are still due behind a match.
@@ -189,7 +232,7 @@ impl Page<'_> {
             return ControlFlow::Continue(());
         }
         let tail = std::mem::take(&mut self.around.tail);
-        let mut number = self.context.first_line - line_ends(&tail[lines.clone()]);
+        let mut number = self.context.first_line.wrapping_sub(line_ends(&tail[lines.clone()]));
         for line in pattern::line::each(&tail[lines.clone()], b'\n') {
             let line = lines.start + line.start..lines.start + line.end;
             // The tail lies in front of the piece.
@@ -197,7 +240,7 @@ impl Page<'_> {
             self.check(&tail[line.clone()], from)?;
             self.context_fields(number, self.offset().wrapping_add(from));
             self.printed.push(&tail[line]);
-            number += 1;
+            number = number.wrapping_add(1);
         }
         ControlFlow::Continue(())
     }
@@ -205,7 +248,7 @@ impl Page<'_> {
     /// Prints a line beside a match.
     fn beside(&mut self, line: Range<usize>) -> ControlFlow<()> {
         self.check(&self.part[line.clone()], line.start as u64)?;
-        let number = self.number(line.start);
+        let number = self.number(&line);
         self.context_fields(number, self.offset() + line.start as u64);
         let content = pattern::line::content(&self.part[line.clone()], b'\n');
         self.part(line.start..line.start + content);
@@ -223,16 +266,14 @@ impl Page<'_> {
     }
 
     /// Prints a reported line, given without its end.
-    fn matched(&mut self, line: Range<usize>) {
+    fn matched(&mut self, number: u64, line: Range<usize>) {
         let direct = self.direct;
         let (format, content) = (&direct.format, &self.part[line.clone()]);
         let mut spans = std::mem::take(&mut self.spans);
-        spans.clear();
-        if !direct.invert && (format.shows_spans() || direct.answer == Answer::Matches) {
+        if spans.is_empty() && !direct.invert && (format.shows_spans() || direct.answer == Answer::Matches) {
             direct.query.main().matches_of_line(content, |span| spans.push(span));
         }
         self.printed.reported += spans.len() as u64;
-        let number = self.number(line.start);
         let start = line.start;
         let content = match &format.replacement {
             Some(replacement) if !spans.is_empty() => {
@@ -259,6 +300,7 @@ impl Page<'_> {
                 self.content(&content, 0..self.length(&content), &spans);
             }
         }
+        spans.clear();
         self.spans = spans;
     }
 

@@ -93,15 +93,10 @@ pub(super) const FLAGS: &[Flag] = &[
             Ok(())
         },
     ),
-    Flag::switch(
-        "column",
-        Both,
-        "Print the column of a line's first match.",
-        |arguments, given| {
-            arguments.column = Some(given.on());
-            Ok(())
-        },
-    )
+    Flag::switch("column", Both, "Print the column of a line's first match.", |arguments, given| {
+        arguments.column = Some(given.on());
+        Ok(())
+    })
     .negated("no-column"),
     Flag::taking(
         "context",
@@ -281,17 +276,12 @@ pub(super) const FLAGS: &[Flag] = &[
         Ok(())
     })
     .alias(&["passthrough"]),
-    Flag::switch(
-        "pretty",
-        Both,
-        "Equal to --color=always --heading --line-number.",
-        |arguments, _| {
-            arguments.color = Color::Always;
-            arguments.heading = Some(true);
-            arguments.line_number = Some(true);
-            Ok(())
-        },
-    )
+    Flag::switch("pretty", Both, "Equal to --color=always --heading --line-number.", |arguments, _| {
+        arguments.color = Color::Always;
+        arguments.heading = Some(true);
+        arguments.line_number = Some(true);
+        Ok(())
+    })
     .short('p'),
     Flag::switch(
         "quiet",
