@@ -6,7 +6,8 @@
 use super::card;
 use super::settings::Settings;
 use anyhow::{bail, Result};
-use pattern::regex::RegexBuilder;
+use grep_matcher::Matcher;
+use pattern::regex::{RegexBuilder, Unit};
 use pattern::Regex;
 use std::ops::{ControlFlow, Range};
 
@@ -33,7 +34,14 @@ impl Query {
         if settings.arguments.multiline && !(and.is_empty() && not.is_empty()) {
             bail!("--and and --not speak about lines and cannot be combined with --multiline");
         }
-        Ok(Query { main: build(&settings.patterns)?, and: each(and)?, not: each(not)? })
+        let mut main = build(&settings.patterns)?;
+        if settings.arguments.multiline && matches_within_lines(&main) {
+            let mut options = settings.expression();
+            options.unit = Unit::Line;
+            let by_lines = RegexBuilder::new().options(options).build_many(&settings.patterns);
+            main = by_lines.unwrap_or(main);
+        }
+        Ok(Query { main, and: each(and)?, not: each(not)? })
     }
 
     /// This query with its main expression on a graphics card.
@@ -121,6 +129,14 @@ impl Query {
         });
         count
     }
+}
+
+/// Whether an expression for a whole text has only matches within lines, those that it has when it
+/// is for lines.
+fn matches_within_lines(regex: &Regex) -> bool {
+    let looks = regex.hir().properties().look_set();
+    let is_of_lines = regex.non_matching_bytes().is_some_and(|bytes| bytes.contains(b'\n'));
+    is_of_lines && !regex.can_be_empty() && !looks.contains_anchor_haystack()
 }
 
 /// The error, with the flag that helps.

@@ -113,7 +113,8 @@ impl Stdout {
     }
 }
 
-fn is_colored(color: Color) -> bool {
+/// Whether results are printed in colours.
+pub(super) fn is_colored(color: Color) -> bool {
     match color {
         Color::Never => false,
         Color::Auto => grep_cli::stdout(termcolor::ColorChoice::Auto).supports_color(),

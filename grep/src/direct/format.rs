@@ -1,5 +1,7 @@
 //! Formats results: path, number and offset in front of a line.
 
+use super::around::Limits;
+use super::paint::Paint;
 use crate::settings::Settings;
 
 /// The fields of a line and their separators.
@@ -9,6 +11,16 @@ pub(super) struct Format {
     pub(super) heading: bool,
     pub(super) line_number: bool,
     pub(super) byte_offset: bool,
+    pub(super) column: bool,
+    pub(super) paint: Paint,
+    /// What is printed in place of matches.
+    pub(super) replacement: Option<Vec<u8>>,
+    /// Whether a line is printed for each of its matches.
+    pub(super) per_match: bool,
+    /// Lines around matches, if there are any.
+    pub(super) around: Option<Limits>,
+    pub(super) context_separator: Option<Vec<u8>>,
+    pub(super) context_field_separator: Vec<u8>,
     separator: Vec<u8>,
     path_terminator: Option<u8>,
 }
@@ -20,6 +32,13 @@ impl Format {
             heading: settings.heading,
             line_number: settings.line_number,
             byte_offset: settings.arguments.byte_offset,
+            column: settings.column,
+            paint: Paint::new(settings),
+            replacement: settings.arguments.replace.clone(),
+            per_match: settings.arguments.vimgrep,
+            around: limits(settings),
+            context_separator: settings.context_separator.clone(),
+            context_field_separator: settings.field_context_separator.clone(),
             separator: settings.field_match_separator.clone(),
             path_terminator: settings.path_terminator,
         }
@@ -47,9 +66,22 @@ impl Format {
         self.path_field(path, &self.separator)
     }
 
+    /// The beginning of every line around the matches of a file.
+    pub(super) fn prefix_around(&self, path: &[u8]) -> Vec<u8> {
+        if self.heading || !self.with_path {
+            return Vec::new();
+        }
+        self.path_field(path, &self.context_field_separator)
+    }
+
     /// A path on a line of its own.
     pub(super) fn path_line(&self, path: &[u8]) -> Vec<u8> {
-        [path, &[self.path_terminator.unwrap_or(b'\n')]].concat()
+        self.painted(path, &[self.path_terminator.unwrap_or(b'\n')])
+    }
+
+    /// A path in its colour, and what follows it.
+    fn painted(&self, path: &[u8], behind: &[u8]) -> Vec<u8> {
+        [&self.paint.path, path, &self.paint.reset, behind].concat()
     }
 
     /// A count, behind the path if paths are printed.
@@ -72,14 +104,14 @@ impl Format {
     }
 
     fn said_of(&self, path: &[u8], sentence: &str) -> Vec<u8> {
-        let path = if self.with_path { [path, b": "].concat() } else { Vec::new() };
+        let path = if self.with_path { self.painted(path, b": ") } else { Vec::new() };
         [path.as_slice(), sentence.as_bytes()].concat()
     }
 
     fn path_field(&self, path: &[u8], separator: &[u8]) -> Vec<u8> {
         match self.path_terminator {
-            Some(terminator) => [path, &[terminator]].concat(),
-            None => [path, separator].concat(),
+            Some(terminator) => self.painted(path, &[terminator]),
+            None => self.painted(path, separator),
         }
     }
 
@@ -95,6 +127,12 @@ impl Format {
             out.extend_from_slice(&self.separator);
         }
     }
+}
+
+/// The numbers of lines around matches, unless both are zero.
+fn limits(settings: &Settings) -> Option<Limits> {
+    let (before, after) = settings.arguments.around.lines();
+    (before + after > 0).then_some(Limits { before, after })
 }
 
 /// The most digits of a [`Counter`]'s number, and the most bytes of its separator.

@@ -217,7 +217,9 @@ impl Direct {
         // first bytes makes the whole file binary.
         let is_marked = self.sniff && is_marked(first);
         let is_binary = on_nul == Nul::InLines && memchr::memchr(0, first).is_some();
-        if is_marked || is_binary || !self.can_stream() {
+        // Lines around matches may have the NUL byte.
+        let is_around = self.format.around.is_some() && !matches!(on_nul, Nul::Ignored | Nul::InLines);
+        if is_marked || is_binary || is_around || !self.can_stream() {
             return None;
         }
         let path = haystack.path.as_os_str().as_bytes();
@@ -280,7 +282,9 @@ impl Direct {
     }
 
     fn threads_for(&self, large: &Large<'_>, on_nul: Nul) -> usize {
-        let is_whole = matches!(on_nul, Nul::Ignored | Nul::InLines) && self.max_count.is_none();
+        let is_whole = matches!(on_nul, Nul::Ignored | Nul::InLines)
+            && self.max_count.is_none()
+            && self.format.around.is_none();
         if large.bytes < self.sizes.shared || !is_whole {
             1
         } else {

@@ -16,7 +16,11 @@ use std::ops::Range;
 use std::time::Instant;
 
 /// Pieces that are read, and pieces that are mapped, before one of both is chosen.
-const TRIALS: u32 = 4;
+const TRIALS: u32 = 6;
+
+/// The quickest of them, which count: the first pieces of a search are slow in either way, and one
+/// piece that has few lines to print is quick in either way.
+const COUNTED: usize = 3;
 
 /// Shorter pieces say nothing about either.
 const LEAST_BYTES: usize = 1024 * LINE_BYTES;
@@ -34,14 +38,14 @@ pub(super) struct Pace {
     mapping: Mapping,
     way: Way,
     since: Option<Instant>,
-    /// The least nanoseconds for a byte, and the number of pieces, of each way.
-    least: [f64; 2],
+    /// The least nanoseconds for a byte in ascending order, and the number of pieces, of each way.
+    least: [[f64; COUNTED]; 2],
     pieces: [u32; 2],
 }
 
 impl Pace {
     pub(super) fn new(mapping: Mapping) -> Pace {
-        Pace { mapping, way: Way::Read, since: None, least: [f64::INFINITY; 2], pieces: [0; 2] }
+        Pace { mapping, way: Way::Read, since: None, least: [[f64::INFINITY; COUNTED]; 2], pieces: [0; 2] }
     }
 
     /// The way for the next piece. The one before had so many bytes, and ends now.
@@ -68,15 +72,22 @@ impl Pace {
     /// Notes what a byte took, and chooses the next way.
     fn tell(&mut self, nanoseconds: f64) {
         let at = usize::from(self.way == Way::Mapped);
-        self.least[at] = self.least[at].min(nanoseconds);
+        let least = &mut self.least[at];
+        least[COUNTED - 1] = least[COUNTED - 1].min(nanoseconds);
+        least.sort_unstable_by(f64::total_cmp);
         self.pieces[at] += 1;
         let [read, mapped] = self.pieces;
         let is_mapped = match read.cmp(&mapped) {
             std::cmp::Ordering::Greater => true,
             std::cmp::Ordering::Less => false,
-            std::cmp::Ordering::Equal => read == TRIALS && self.least[1] < self.least[0],
+            std::cmp::Ordering::Equal => read == TRIALS && self.all(1) < self.all(0),
         };
         self.way = if is_mapped { Way::Mapped } else { Way::Read };
+    }
+
+    /// What counts of one way.
+    fn all(&self, at: usize) -> f64 {
+        self.least[at].iter().sum()
     }
 }
 

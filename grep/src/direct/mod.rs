@@ -4,18 +4,21 @@
 //! A searcher that is asked for one line after the other takes 30 to 90 ns per matching line. Here
 //! lines are pushed, population counts count them, and a table formats numbers. The direct path
 //! implements what most searches use (lines, counts, paths, `-o`, `-n`, `-b`, `-v`, `-m`,
-//! headings). It leaves all other searches to the general path, and files in which a NUL byte or a
+//! headings, colours, columns, `-r`, lines around matches). It leaves all other searches to the general path, and files in which a NUL byte or a
 //! byte order mark matters: for these [`Direct::search`] returns `None` and has printed nothing.
 //! Both paths print the same bytes.
 
+mod around;
 mod bits;
 mod count;
+mod decorated;
 mod dense;
 mod file;
 mod folder;
 mod format;
 mod large;
 mod mapped;
+mod paint;
 mod piece;
 mod print;
 mod printed;

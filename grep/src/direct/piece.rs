@@ -72,6 +72,8 @@ pub(super) struct PieceContext<'t> {
     pub(super) first_line: u64,
     /// The beginning of every line.
     pub(super) prefix: &'t [u8],
+    /// The beginning of every line around matches.
+    pub(super) prefix_around: &'t [u8],
     /// Whether lines with NUL bytes are not printed.
     pub(super) checks_lines: bool,
     /// The most lines to print, if there is a limit.
@@ -83,7 +85,15 @@ pub(super) struct PieceContext<'t> {
 impl<'t> PieceContext<'t> {
     /// The context for the start of a text.
     pub(super) fn new(prefix: &'t [u8], most: Option<u64>) -> PieceContext<'t> {
-        PieceContext { piece: 0..0, first_line: 1, prefix, checks_lines: false, most, offset: 0 }
+        PieceContext {
+            piece: 0..0,
+            first_line: 1,
+            prefix,
+            prefix_around: &[],
+            checks_lines: false,
+            most,
+            offset: 0,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Counts and prints the results of a piece of a text.
 
+use super::around::Around;
 use super::bits::Bits;
 use super::dense::is_dense;
 use super::piece::{line_ends, pieces, PieceContext};
@@ -151,7 +152,9 @@ impl Direct {
         out: &mut impl Write,
     ) -> io::Result<bool> {
         let prefix = self.format.prefix(path);
-        let mut context = PieceContext { checks_lines, ..PieceContext::new(&prefix, self.max_count) };
+        let prefix_around = &*self.format.prefix_around(path);
+        let mut context =
+            PieceContext { checks_lines, prefix_around, ..PieceContext::new(&prefix, self.max_count) };
         let mut sink = PieceSink { direct: self, path, text, out, any: false };
         let mut printed = Printed::default();
         let mut scratch = ThreadScratch::default();
@@ -180,14 +183,18 @@ impl Direct {
     ) -> Option<u64> {
         let part = &text[context.piece.clone()];
         printed.clear();
+        if self.format.is_decorated() {
+            return self.print_decorated(text, context, scratch, printed);
+        }
         // Lines that are printed one by one are looked at one by one: a look at the whole piece
         // would read it from memory before the search does, which asks for it ahead.
         let any_nul = || context.checks_lines && memchr::memchr(0, part).is_some();
         let by_bits = scratch.dense && context.most.is_none() && !any_nul();
-        let ends = if by_bits { self.print_bits(text, context, &mut scratch.bits, printed) } else { None };
+        let mut ends =
+            if by_bits { self.print_bits(text, context, &mut scratch.bits, printed) } else { None };
         let is_done = ends.is_some() || by_bits && self.print_marked(text, context, scratch, printed);
         if !is_done {
-            self.print_lines(text, context, context.checks_lines, printed);
+            ends = self.print_lines(text, context, context.checks_lines, printed);
         }
         scratch.dense = is_dense(self.answer, printed.reported.max(printed.lines), part.len());
         ends
@@ -195,7 +202,7 @@ impl Direct {
 
     /// Visits all matches by marks of their starts. Returns false if that is impossible, or has
     /// turned out to be slower for this text.
-    fn each_match(
+    pub(super) fn each_match(
         &self,
         text: &[u8],
         scratch: &mut ThreadScratch,
@@ -258,14 +265,15 @@ impl Direct {
         is_marked
     }
 
-    /// Prints lines, or the matches in them, line by line.
+    /// Prints lines, or the matches in them, line by line. Returns the number of line ends if they
+    /// were counted.
     fn print_lines(
         &self,
         text: &[u8],
         context: &PieceContext<'_>,
         checks_lines: bool,
         printed: &mut Printed,
-    ) {
+    ) -> Option<u64> {
         let base = context.piece.start;
         let part = &text[context.piece.clone()];
         let (mut next, mut counted) = (context.first_line, 0);
@@ -313,6 +321,8 @@ impl Direct {
             }
         });
         (printed.lines, printed.reported, printed.binary) = (lines, reported, binary);
+        let behind = || next - context.first_line + line_ends(&part[counted..]);
+        self.format.line_number.then(behind)
     }
 }
 
@@ -321,10 +331,11 @@ impl Direct {
 pub(super) struct ThreadScratch {
     bits: Bits,
     marks: Scratch,
+    pub(super) around: Around,
     /// The number of pieces to search line by line before marks are tried again.
     unmarked: u32,
     /// Whether many lines or matches of the last piece were reported.
-    dense: bool,
+    pub(super) dense: bool,
 }
 
 /// The writer of results, with the texts above and below them.
@@ -347,7 +358,10 @@ impl<W: Write> PieceSink<'_, W> {
         }
         printed.write(self.text, self.out)?;
         let Some(at) = printed.binary else { return Ok(ControlFlow::Continue(())) };
-        self.out.write_all(&self.direct.format.binary(self.path, at))?;
+        // A line in front of the first match may be what ended the search.
+        if self.any {
+            self.out.write_all(&self.direct.format.binary(self.path, at))?;
+        }
         Ok(ControlFlow::Break(()))
     }
 }

@@ -84,6 +84,22 @@ impl Printed {
         self.filled += bytes.len();
     }
 
+    /// Appends a stretch of the text.
+    #[inline]
+    pub(super) fn stretch(&mut self, text: &[u8], stretch: Range<usize>) {
+        if stretch.len() >= STRETCH_BYTES {
+            return self.stretches.push((self.filled, stretch));
+        }
+        let length = stretch.len();
+        self.reserve(length);
+        let out = &mut self.bytes[self.filled..];
+        match (out.first_chunk_mut::<COPY_BYTES>(), text[stretch.start..].first_chunk()) {
+            (Some(out), Some(block)) if length <= COPY_BYTES => *out = *block,
+            _ => out[..length].copy_from_slice(&text[stretch]),
+        }
+        self.filled += length;
+    }
+
     /// Appends a stretch of the text, and a line feed.
     #[inline]
     pub(super) fn content(&mut self, text: &[u8], content: Range<usize>) {

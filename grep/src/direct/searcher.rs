@@ -4,11 +4,12 @@ use super::bits::Dense;
 use super::folder::Folder;
 use super::format::Format;
 use super::piece::Sizes;
-use crate::arguments::{Binary, Color, Encoding, Mapping, Output};
+use crate::arguments::{Binary, Encoding, Mapping, Output};
 use crate::flag;
 use crate::matching::Matching;
 use crate::query::Query;
 use crate::settings::Settings;
+use grep_matcher::Matcher;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
@@ -65,15 +66,24 @@ impl Direct {
         let answer = answer(settings)?;
         let spans = matches!(answer, Answer::Matches | Answer::CountMatches);
         let empty = spans && (query.main().can_be_empty() || arguments.invert_match);
-        // Colours also depend on the terminal, not only on flags.
-        let colored = settings.color != Color::Never;
-        if !flag::direct_implements(flag::FLAGS, settings) || colored || separated || empty {
+        // Matches may span lines.
+        let is_by_lines = query.main().line_terminator().is_some();
+        if !flag::direct_implements(flag::FLAGS, settings) || separated || empty || !is_by_lines {
             return None;
+        }
+        let format = Format::new(settings);
+        if answer == Answer::Lines && format.shows_spans() {
+            // Where lines without a match are reported, or printed around others, they may have
+            // matches all the same.
+            let others = arguments.invert_match && !(query.is_plain() && format.around.is_none());
+            if others || query.main().can_be_empty() {
+                return None;
+            }
         }
         Some(Direct {
             query: query.clone(),
             answer,
-            format: Format::new(settings),
+            format,
             invert: arguments.invert_match,
             max_count: arguments.max_count,
             as_mapped: settings.as_mapped,

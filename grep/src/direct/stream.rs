@@ -379,7 +379,8 @@ impl Direct {
     pub(crate) fn stream(&self, haystack: &Haystack, from: impl Read, out: &mut impl Write) -> Streamed {
         let on_nul = if self.text { Nul::Ignored } else { Nul::EndsLine };
         let mut stream = Stream::new(from, on_nul, self.sizes);
-        let is_general = !self.can_stream();
+        // Lines in front of a NUL byte may be lines around a match.
+        let is_general = !self.can_stream() || self.format.around.is_some() && on_nul == Nul::EndsLine;
         let is_marked = if self.sniff { stream.is_marked() } else { Ok(false) };
         match is_marked {
             Err(error) => Streamed::Searched(Err(error)),
@@ -510,7 +511,9 @@ impl Direct {
     ) -> io::Result<bool> {
         let prefix = self.format.prefix(path);
         let checks_lines = stream.on_nul == Nul::InLines;
-        let mut context = PieceContext { checks_lines, ..PieceContext::new(&prefix, self.max_count) };
+        let prefix_around = &*self.format.prefix_around(path);
+        let mut context =
+            PieceContext { checks_lines, prefix_around, ..PieceContext::new(&prefix, self.max_count) };
         let (mut printed, mut scratch, mut any) = (Printed::default(), ThreadScratch::default(), false);
         while stream.next()? {
             let text = stream.piece();

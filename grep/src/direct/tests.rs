@@ -115,9 +115,21 @@ const PATTERNS: [&str; 6] = ["foo", r"\bsing\b", r"[a-z]+ [0-9]", "if.{0,30}retu
 fn every_way_to_read_a_text_prints_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("text");
-    let flags: [&[&str]; 9] =
-        [&[], &["-n"], &["-c"], &["-nb"], &["-v"], &["-vc"], &["-m2", "-n"], &["-l"], &["-q"]];
-    let spans: [&[&str]; 3] = [&["-o"], &["-onb"], &["--count-matches"]];
+    let flags: [&[&str]; 11] = [
+        &[],
+        &["-n"],
+        &["-c"],
+        &["-nb"],
+        &["-v"],
+        &["-vc"],
+        &["-m2", "-n"],
+        &["-l"],
+        &["-q"],
+        &["-a", "-C1", "-nb"],
+        &["-a", "-B3", "-A1"],
+    ];
+    let spans: [&[&str]; 5] =
+        [&["-o"], &["-onb"], &["--count-matches"], &["--column", "-n"], &["--color=always", "-n"]];
     for text in texts() {
         fs::write(&path, &text).unwrap();
         for pattern in PATTERNS {

@@ -1,7 +1,7 @@
 //! Flags of the output.
 
 use super::entry::Flag;
-use super::entry::Paths::{Both, BothWhere, General};
+use super::entry::Paths::{Both, BothWhere};
 use crate::arguments::{Around, Buffering, Color, Given, Mode, Output, Sort, SortKey};
 use crate::settings::Settings;
 use anyhow::{bail, Result};
@@ -19,9 +19,15 @@ fn sort(name: &str, reverse: bool) -> Result<Option<Sort>> {
     Ok(Some(Sort { key, reverse }))
 }
 
-/// Whether no lines around matches are printed.
-fn no_context(settings: &Settings) -> bool {
-    !settings.arguments.around.all && settings.arguments.around.lines() == (0, 0)
+/// Whether not all lines are printed, and all matches where lines around them are.
+fn some_context(settings: &Settings) -> bool {
+    let around = settings.arguments.around;
+    !around.all && (settings.arguments.max_count.is_none() || around.lines() == (0, 0))
+}
+
+/// Whether replaced matches do not end lines.
+fn no_line_feed(settings: &Settings) -> bool {
+    settings.arguments.replace.as_ref().is_none_or(|text| memchr::memchr(b'\n', text).is_none())
 }
 
 const ORDERS: &[&str] = &["none", "path", "modified", "accessed", "created"];
@@ -29,7 +35,7 @@ const ORDERS: &[&str] = &["none", "path", "modified", "accessed", "created"];
 pub(super) const FLAGS: &[Flag] = &[
     Flag::taking(
         "after-context",
-        BothWhere(no_context),
+        BothWhere(some_context),
         "N",
         "Print this many lines after a match.",
         |arguments, given| {
@@ -40,7 +46,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .short('A'),
     Flag::taking(
         "before-context",
-        BothWhere(no_context),
+        BothWhere(some_context),
         "N",
         "Print this many lines before a match.",
         |arguments, given| {
@@ -62,7 +68,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .negated("no-byte-offset"),
     Flag::taking(
         "color",
-        BothWhere(|settings| settings.color == Color::Never),
+        Both,
         "WHEN",
         "When to colour: never, auto, always or ansi.",
         |arguments, given| {
@@ -87,19 +93,14 @@ pub(super) const FLAGS: &[Flag] = &[
             Ok(())
         },
     ),
-    Flag::switch(
-        "column",
-        BothWhere(|settings| !settings.column),
-        "Print the column of a line's first match.",
-        |arguments, given| {
-            arguments.column = Some(given.on());
-            Ok(())
-        },
-    )
+    Flag::switch("column", Both, "Print the column of a line's first match.", |arguments, given| {
+        arguments.column = Some(given.on());
+        Ok(())
+    })
     .negated("no-column"),
     Flag::taking(
         "context",
-        BothWhere(no_context),
+        BothWhere(some_context),
         "N",
         "Print this many lines before and after a match.",
         |arguments, given| {
@@ -270,22 +271,17 @@ pub(super) const FLAGS: &[Flag] = &[
             Ok(())
         },
     ),
-    Flag::switch("passthru", BothWhere(no_context), "Print all lines, matching or not.", |arguments, _| {
+    Flag::switch("passthru", BothWhere(some_context), "Print all lines, matching or not.", |arguments, _| {
         arguments.around = Around { all: true, ..Around::default() };
         Ok(())
     })
     .alias(&["passthrough"]),
-    Flag::switch(
-        "pretty",
-        BothWhere(|settings| settings.color == Color::Never),
-        "Equal to --color=always --heading --line-number.",
-        |arguments, _| {
-            arguments.color = Color::Always;
-            arguments.heading = Some(true);
-            arguments.line_number = Some(true);
-            Ok(())
-        },
-    )
+    Flag::switch("pretty", Both, "Equal to --color=always --heading --line-number.", |arguments, _| {
+        arguments.color = Color::Always;
+        arguments.heading = Some(true);
+        arguments.line_number = Some(true);
+        Ok(())
+    })
     .short('p'),
     Flag::switch(
         "quiet",
@@ -299,7 +295,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .short('q'),
     Flag::taking(
         "replace",
-        General,
+        BothWhere(no_line_feed),
         "TEXT",
         "Print this in place of each match; $1 and $name are groups.",
         |arguments, given| {
@@ -354,7 +350,7 @@ pub(super) const FLAGS: &[Flag] = &[
     .negated("no-trim"),
     Flag::switch(
         "vimgrep",
-        General,
+        Both,
         "Print a line for every match, with path, line and column.",
         |arguments, _| {
             arguments.vimgrep = true;

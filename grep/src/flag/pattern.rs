@@ -106,15 +106,10 @@ pub(super) const FLAGS: &[Flag] = &[
         Ok(())
     })
     .short('x'),
-    Flag::switch(
-        "multiline",
-        BothWhere(|settings| !settings.arguments.multiline),
-        "A match may span lines.",
-        |arguments, given| {
-            arguments.multiline = given.on();
-            Ok(())
-        },
-    )
+    Flag::switch("multiline", Both, "A match may span lines.", |arguments, given| {
+        arguments.multiline = given.on();
+        Ok(())
+    })
     .short('U')
     .negated("no-multiline"),
     Flag::switch(

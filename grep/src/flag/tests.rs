@@ -77,8 +77,25 @@ fn settings(groups: &[Group], line: &str) -> Settings {
 
 #[test]
 fn the_direct_path_takes_what_the_flags_allow() {
-    for line in ["", "-n -i -w", "-c", "--count-matches -m3", "-l0", "-o -b", "-v --heading", "-a -uu -g*.rs"]
-    {
+    for line in [
+        "",
+        "-n -i -w",
+        "-c",
+        "--count-matches -m3",
+        "-l0",
+        "-o -b",
+        "-v --heading",
+        "-a -uu -g*.rs",
+        "-A1",
+        "-B2",
+        "-C3",
+        "-rx",
+        "--vimgrep",
+        "--column",
+        "--color=always",
+        "-p",
+        "-U",
+    ] {
         assert!(direct_implements(FLAGS, &settings(FLAGS, line)), "{line}");
     }
     for line in
@@ -87,25 +104,17 @@ fn the_direct_path_takes_what_the_flags_allow() {
         assert!(direct_implements(FLAGS, &settings(FLAGS, line)), "{line} changes nothing");
     }
     for line in [
-        "-A1",
-        "-B2",
-        "-C3",
+        "-C3 -m2",
         "--passthru",
-        "-U",
         "--crlf",
         "--null-data",
-        "-rx",
         "--pre=cat",
         "-z",
         "--stats",
         "--stop-on-nonmatch",
         "--trim",
         "-M80",
-        "--vimgrep",
-        "--column",
         "--json",
-        "--color=always",
-        "-p",
         "--hyperlink-format=file://{path}",
         "--path-separator=+",
         "-Elatin1",
