@@ -9,7 +9,7 @@ use crate::cut::Cut;
 use crate::lane::{Exact, Lane};
 
 /// To search a root takes as long as to pass so many keys.
-const KEYS_PER_SEARCH: usize = 2048;
+const KEYS_PER_SEARCH: usize = 1024;
 
 /// The ranks of roots: what one way to cut has searched, the others find here.
 pub(super) struct Roots<'a, K> {
