@@ -106,6 +106,10 @@ fn check<T: Number>(kernel: &'static Kernel) {
         (100, 99, 101),
         (127, 126, 125),
     ]);
+    // A few rows behind the last whole panel, with every number of them, of columns that make no
+    // square, and of steps.
+    shapes.extend((1..=4).map(|rest| (48 + rest, 12 + rest, 9 + rest)));
+    shapes.extend((1..=4).map(|rest| (64 + rest, 40 - rest, 30 + rest)));
     shapes.extend([(0, 3, 4), (3, 0, 4), (3, 4, 0), (1, 1, 129), (129, 1, 3), (1, 129, 3)]);
     shapes.extend((0..80).map(|_| (1 + random.below(40), 1 + random.below(40), 1 + random.below(40))));
     for (at, (m, n, k)) in shapes.into_iter().enumerate() {

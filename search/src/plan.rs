@@ -79,9 +79,11 @@ impl<L: Lane> Core<L> {
             Some(layout) => alloc::vec![layout],
             None => preference::<L>(keys.len()),
         };
+        let mut is_order_known = false;
         for &layout in &candidates {
-            if !layout.properties().is_order_checked {
+            if !layout.properties().is_order_checked && !is_order_known {
                 check_sorted(keys)?;
+                is_order_known = true;
             }
             match Shape::build(layout, keys, placing) {
                 Ok((shape, memory)) => {

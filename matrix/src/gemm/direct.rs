@@ -17,7 +17,9 @@
 //! **Leaves out** complex numbers, arrays whose rows are not adjacent, and depths and sizes beyond
 //! [`MOST`], for which packing pays. Entries have the same bits either way.
 
-use crate::kernel::{row_mask, DirectKernel, DirectKernels, DirectTile, RealKernel, Update};
+use crate::kernel::{
+    row_mask, DirectKernel, DirectKernels, DirectTile, RealKernel, ThinKernel, Update, THIN,
+};
 use crate::{Element, Real};
 
 /// The most rows, columns and steps of `k` of a direct product.
@@ -28,6 +30,10 @@ const MOST_WORK: usize = 80 * 80 * 80;
 /// Columns of `A` and `B` that are further apart than this lie in pages of their own, and more than
 /// [`FEW`] of them are packed.
 const FAR_BYTES: usize = 4096;
+/// A product of more panels and more columns has few last rows computed by a kernel of their own.
+const THIN_PANELS: usize = 2;
+/// See [`THIN_PANELS`].
+const THIN_COLS: usize = 12;
 /// The number of columns that may each lie in a page of its own.
 const FEW: usize = 32;
 
@@ -68,6 +74,8 @@ pub(super) struct Plan<R: 'static> {
     /// The rows of a whole panel.
     panel: usize,
     kernels: DirectKernels<R>,
+    /// The kernel of the last panel, if it has few rows. It is not one of `panels` then.
+    thin: Option<ThinKernel<R>>,
     panels: Cut,
     n: usize,
 }
@@ -217,10 +225,16 @@ impl<R: Real> Plan<R> {
     #[inline]
     fn with(kernel: &'static RealKernel<R>, last: DirectTile<R>, panels: usize, n: usize) -> Plan<R> {
         let (kernels, panel) = (kernel.direct, kernel.panel);
-        let panels = Cut::even(panels, kernels.len());
+        let is_thin = panels > THIN_PANELS
+            && last.mask.count_ones() as usize <= THIN
+            && n > THIN_COLS
+            && last.b_step == size_of::<R>() as isize;
+        let thin = kernel.thin.filter(|_| is_thin);
+        let panels = Cut::even(panels - usize::from(thin.is_some()), kernels.len());
         let widths = kernels[panels.short - 1];
-        let single = (panels.count == 1 && n <= widths.len()).then(|| widths[n - 1]);
-        Plan { single, last, panel, kernels, panels, n }
+        let is_single = thin.is_none() && panels.count == 1 && n <= widths.len();
+        let single = is_single.then(|| widths[n - 1]);
+        Plan { single, last, panel, kernels, thin, panels, n }
     }
 
     /// Computes the product.
@@ -246,12 +260,12 @@ impl<R: Real> Plan<R> {
     /// The requirements of [`Self::run`].
     unsafe fn run_tiles(&self, a: *const R, b: *const R, c: *mut R) {
         let (mut a, mut c) = (a, c);
-        let before = self.panels.count - 1;
+        let before = self.panels.count - usize::from(self.thin.is_none());
         // Kernels take three panels and more, so no group of several is a single panel, which could
         // not begin earlier.
-        debug_assert!(before == 0 || self.panels.piece(before) > 1);
-        // SAFETY: the tiles lie in the product; the last panel of the last group is the last one of
-        // the product.
+        debug_assert!(before == 0 || self.thin.is_some() || self.panels.piece(before) > 1);
+        // SAFETY: the tiles lie in the product; the last panel of the last group, or the thin one
+        // behind it, is the last one of the product, and there are whole panels before a thin one.
         unsafe {
             if before > 0 {
                 let whole = DirectTile { mask: row_mask(self.panel), back: 0, ..self.last };
@@ -262,7 +276,10 @@ impl<R: Real> Plan<R> {
                     c = c.wrapping_byte_offset(panels as isize * whole.c_panel);
                 }
             }
-            self.run_group(&self.last, self.panels.piece(before), a, b, c);
+            match self.thin {
+                Some(thin) => thin(&self.last, self.n, a, b, c),
+                None => self.run_group(&self.last, self.panels.piece(before), a, b, c),
+            }
         }
     }
 

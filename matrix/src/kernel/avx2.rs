@@ -20,6 +20,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: table!(tile_f32),
         tall: &[],
         direct: direct_avx2::single::KERNELS,
+        thin: None,
     },
     f64: RealKernel {
         panel: 4,
@@ -27,6 +28,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: table!(tile_f64),
         tall: &[],
         direct: direct_avx2::double::KERNELS,
+        thin: None,
     },
 };
 

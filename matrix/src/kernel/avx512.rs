@@ -15,6 +15,7 @@ use super::direct_avx512;
 use super::factor::FactorSet;
 use super::instruction_set::{Kernel, RealKernel};
 use super::microkernel::{MicroKernel, MicrokernelArguments, Reach};
+use super::thin_avx512;
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -28,6 +29,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: &[single::ONE, single::TWO, single::THREE],
         tall: single::TALL,
         direct: direct_avx512::single::KERNELS,
+        thin: Some(thin_avx512::rows),
     },
     f64: RealKernel {
         panel: 8,
@@ -35,6 +37,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: &[double::ONE, double::TWO, double::THREE],
         tall: double::TALL,
         direct: direct_avx512::double::KERNELS,
+        thin: None,
     },
 };
 

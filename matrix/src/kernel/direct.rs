@@ -71,6 +71,19 @@ pub(crate) fn row_mask(rows: usize) -> u32 {
 /// the last panel of `C` only the rows in `mask` need to exist.
 pub type DirectKernel<T> = unsafe fn(&DirectTile<T>, *const T, *const T, *mut T);
 
+/// The rows that a [`ThinKernel`] takes at most, and the fewest columns.
+pub(crate) const THIN: usize = 4;
+
+/// A direct kernel for the last rows of a product, at most four, and any number of columns from
+/// four on: the tile, the columns, then the addresses of the first entries of the last panel of `A`
+/// and `C`, and of `B`. Of the tile's mask only the number of rows counts.
+///
+/// # Safety
+/// The processor has the kernel's features. Entries of a column of `B` are adjacent. Every column
+/// and step of `A` and `B` is readable, and those of `C` writable, and initialised unless `beta` is
+/// 0; there are four rows up to the last one.
+pub type ThinKernel<T> = unsafe fn(&DirectTile<T>, usize, *const T, *const T, *mut T);
+
 /// The direct kernels of an instruction set: `[p - 1][c - 1]` takes `p` panels and `c` columns.
 /// Empty if the instruction set has no masks.
 pub type DirectKernels<T> = &'static [&'static [DirectKernel<T>]];

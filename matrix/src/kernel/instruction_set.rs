@@ -1,6 +1,6 @@
 //! The kernels of one instruction set, which are one member of the family of kernels.
 
-use super::direct::DirectKernels;
+use super::direct::{DirectKernels, ThinKernel};
 use super::factor::FactorSet;
 use super::microkernel::MicroKernel;
 
@@ -19,6 +19,8 @@ pub struct RealKernel<T: 'static> {
     pub tall: &'static [MicroKernel<T>],
     /// Kernels for small products of plain arrays; it may be empty.
     pub direct: DirectKernels<T>,
+    /// A kernel for the last few rows of such products, where that pays.
+    pub thin: Option<ThinKernel<T>>,
 }
 
 /// The kernels of one instruction set that this processor has: a `Kernel` is the proof that it can

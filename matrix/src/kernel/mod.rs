@@ -50,9 +50,11 @@ mod neon;
 mod scalar;
 #[cfg(test)]
 mod tests;
+#[cfg(target_arch = "x86_64")]
+mod thin_avx512;
 
-pub(crate) use direct::row_mask;
-pub use direct::{DirectKernel, DirectKernels, DirectTile, Update};
+pub(crate) use direct::{row_mask, THIN};
+pub use direct::{DirectKernel, DirectKernels, DirectTile, ThinKernel, Update};
 pub use instruction_set::{Kernel, RealKernel};
 pub use microkernel::{MicroKernel, MicrokernelArguments, Reach, MAX_PANELS};
 

@@ -13,8 +13,8 @@ pub(super) const KERNEL: Kernel = Kernel {
     name: "neon",
     is_available: || std::arch::is_aarch64_feature_detected!("neon"),
     factor: FactorSet::Neon,
-    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32), tall: &[], direct: &[] },
-    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64), tall: &[], direct: &[] },
+    f32: RealKernel { panel: 8, columns: 4, run: table!(tile_f32), tall: &[], direct: &[], thin: None },
+    f64: RealKernel { panel: 4, columns: 4, run: table!(tile_f64), tall: &[], direct: &[], thin: None },
 };
 
 macro_rules! tile {

@@ -18,6 +18,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: &[&[tile_f32::<1>, tile_f32::<2>, tile_f32::<3>, tile_f32::<4>]],
         tall: &[],
         direct: &[],
+        thin: None,
     },
     f64: RealKernel {
         panel: 4,
@@ -25,6 +26,7 @@ pub(super) const KERNEL: Kernel = Kernel {
         run: &[&[tile_f64::<1>, tile_f64::<2>, tile_f64::<3>, tile_f64::<4>]],
         tall: &[],
         direct: &[],
+        thin: None,
     },
 };
 

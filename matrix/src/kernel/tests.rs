@@ -67,6 +67,7 @@ const fn member<const WRONG: bool>(name: &'static str) -> Kernel {
             run: &[&[dummy_f32::<1, WRONG>, dummy_f32::<2, WRONG>]],
             tall: &[],
             direct: &[],
+            thin: None,
         },
         f64: RealKernel {
             panel: 4,
@@ -74,6 +75,7 @@ const fn member<const WRONG: bool>(name: &'static str) -> Kernel {
             run: &[&[dummy_f64::<1, WRONG>, dummy_f64::<2, WRONG>]],
             tall: &[],
             direct: &[],
+            thin: None,
         },
     }
 }

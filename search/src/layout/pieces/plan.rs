@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::cost::Costs;
+use super::crowd::Cells;
 use super::roots::Roots;
 use super::Cell;
 use crate::cut::{Cut, Word, BELOW_BITS};
@@ -57,6 +58,9 @@ const KEYS_PER_CELL: [usize; 4] = [2048, 512, 128, 32];
 /// A table of cells is not made finer when it would outgrow this many cells.
 const CELLS_MAX: usize = 1 << 18;
 
+/// So few cells of keys that are near are cut in less time than crowds are estimated in.
+const CELLS_CUT_AT_ONCE: usize = 2048;
+
 /// A tree of fewer levels counts as one of as many: where keys are few, any layout will do.
 const LEVELS_MIN: usize = 4;
 
@@ -72,6 +76,14 @@ pub(crate) struct Pieces<L: Lane> {
 
 /// A plan with its estimated cost and its cuts.
 pub(super) type Planned<L> = (usize, Pieces<L>, Cuts);
+
+/// The binary logarithm of the most roots of `n` keys that are cut into lines, or `None` where keys
+/// are too few.
+pub(super) fn finest_roots_bits(n: usize) -> Option<u32> {
+    // With two bits at least a root spans fewer values than a lane has, so it can be shifted.
+    let bits = (n / KEYS_PER_DIRECT_ROOT).checked_ilog2().filter(|&bits| bits >= 2)?;
+    Some(bits.min(DIRECT_ROOTS_BITS_MAX))
+}
 
 /// The levels of a tree of `n` keys.
 fn tree_levels<L: Lane>(n: usize) -> usize {
@@ -138,21 +150,24 @@ impl<L: Lane> Pieces<L> {
         let mut roots = Roots::of(keys);
         let direct = Pieces::plan_direct(keys, &mut roots, costs);
         // No way through cells costs less than this.
-        if let Some((_, plan, cuts)) = direct.clone().filter(|(cost, ..)| *cost < costs.cells) {
-            return Ok((plan, cuts));
-        }
+        let direct = match direct {
+            Some((cost, plan, cuts)) if cost < costs.cells => return Ok((plan, cuts)),
+            other => other,
+        };
         let distance = costs.distance(size_of_val(keys));
         let levels = tree_levels::<L>(keys.len()).max(LEVELS_MIN);
         let tree = costs.level * levels + costs.far_tree[distance];
-        // What costs more than another way is not looked at.
-        let most = direct.as_ref().map_or(tree, |&(cost, ..)| cost.min(tree));
-        let cells = Pieces::plan_cells(keys, &mut roots, costs, most)?;
-        let mut best = [direct, cells].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
-        if best.as_ref().is_none_or(|&(cost, ..)| cost > costs.deep[distance]) {
-            let most = best.as_ref().map_or(tree, |&(cost, ..)| cost.min(tree));
-            let planned = Pieces::plan_deep(keys, &mut roots, costs, most);
-            best = [best, planned].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
+        // What costs more than another way is not looked at. Directories are cut in less time than
+        // many cells, but not where few cells are better than any directories.
+        let lowest = |way: &Option<Planned<L>>| way.as_ref().map_or(tree, |&(cost, ..)| cost.min(tree));
+        let (most, directories) = (lowest(&direct), costs.deep[distance]);
+        let mut cells = Pieces::plan_cells(keys, &mut roots, costs, most.min(directories))?;
+        let mut deep = None;
+        if cells.is_none() && most > directories {
+            deep = Pieces::plan_deep(keys, &mut roots, costs, most);
+            cells = Pieces::plan_cells(keys, &mut roots, costs, most.min(lowest(&deep)))?;
         }
+        let best = [direct, cells, deep].into_iter().flatten().min_by_key(|(cost, ..)| *cost);
         let accepted = best.filter(|(cost, ..)| *cost <= tree);
         accepted.map(|(_, plan, cuts)| (plan, cuts)).ok_or(Refusal::Crowded)
     }
@@ -172,24 +187,39 @@ impl<L: Lane> Pieces<L> {
         let Some(mut plan) = Pieces::with_roots(keys, |bits| bits.saturating_sub(roots_bits)) else {
             return Ok(None);
         };
-        let roots = roots.ranks(&plan.cut);
+        let known = roots;
+        let roots = known.ranks(&plan.cut);
         let mut best: Option<Planned<L>> = None;
+        let mut is_any_known = false;
         // Many keys are cut as coarsely as few: a table that is small stays near.
         let coarsest = (keys.len() / ROOTS_MAX / 2).next_power_of_two().max(KEYS_PER_CELL[0]);
         let coarser = core::iter::successors(Some(coarsest), |per_cell| Some(per_cell / 4));
         let coarser = coarser.take_while(|&per_cell| per_cell > KEYS_PER_CELL[0]);
+        let distance = costs.distance(size_of_val(keys));
+        let cut_at_once = if distance == 0 { CELLS_CUT_AT_ONCE } else { 0 };
         for per_cell in coarser.chain(KEYS_PER_CELL) {
             plan.cells = plan.cells_of_roots(&roots, per_cell).map(|(_, cells)| cells as usize).sum();
             let least = costs.cells + costs.table(plan.cells * size_of::<Cell<L>>());
-            let is_large = plan.cells > CELLS_MAX;
-            if least > most || best.as_ref().is_some_and(|&(cost, ..)| is_large || cost <= least) {
+            let is_too_large = is_any_known && plan.cells > CELLS_MAX;
+            if least > most || is_too_large || best.as_ref().is_some_and(|&(cost, ..)| cost <= least) {
                 break;
             }
-            let cuts = plan.cut_cells(keys, &roots, per_cell);
-            plan.inner.digit = plan.width(keys, &cuts)?;
-            let crowded = plan.crowded_percent(costs, keys, &cuts, &|cell| plan.scale(&keys[cell], 1));
-            let cost = least + crowded * costs.crowded[costs.distance(size_of_val(keys))];
-            if best.as_ref().is_none_or(|&(lowest, ..)| cost < lowest) {
+            is_any_known = true;
+            let crowded = |digit: Option<Width>| {
+                let cells = Cells { plan: &plan, keys, roots: &roots, per_cell };
+                cells.crowded_percents(costs, digit).map(|crowded| least + crowded * costs.crowded[distance])
+            };
+            let is_worth = |cost: usize| cost <= most && best.as_ref().is_none_or(|&(best, ..)| cost < best);
+            // Before many cells are cut, crowds are estimated for every width of digits, from the
+            // cells of some keys alone.
+            if plan.cells > cut_at_once && !crowded(None).any(is_worth) {
+                continue;
+            }
+            let cuts = plan.cut_cells(keys, known, &roots, per_cell);
+            let digit = plan.width(keys, &cuts)?;
+            let cost = crowded(Some(digit)).next().filter(|&cost| is_worth(cost));
+            if let Some(cost) = cost {
+                plan.inner.digit = digit;
                 best = Some((cost, plan, cuts));
             }
         }
@@ -203,9 +233,7 @@ impl<L: Lane> Pieces<L> {
         roots: &mut Roots<'_, K>,
         costs: &Costs,
     ) -> Option<Planned<L>> {
-        // With two bits at least a root spans fewer values than a lane has, so it can be shifted.
-        let finest = (keys.len() / KEYS_PER_DIRECT_ROOT).checked_ilog2().filter(|&bits| bits >= 2)?;
-        let finest = finest.min(DIRECT_ROOTS_BITS_MAX);
+        let finest = finest_roots_bits(keys.len())?;
         let mut roots_bits = finest.min(DIRECT_ROOTS_BITS_MIN);
         let mut best: Option<Planned<L>> = None;
         let mut tried = 0;
@@ -216,8 +244,7 @@ impl<L: Lane> Pieces<L> {
                 break;
             }
             let (lines, cuts) = plan.choose_width(roots.ranks(&plan.cut))?;
-            let crowded = plan.crowded_percent(costs, keys, &cuts, &|cell: Range<usize>| {
-                let root = plan.cut.root(keys[cell.start].to_lane());
+            let crowded = plan.crowded_in_roots(costs, keys, &cuts.ranks, &|root| {
                 plan.scale_of_root(root, plan.cut.shift - cuts.logarithms[root])
             });
             let cost = least + crowded * costs.crowded[costs.distance(size_of_val(keys))];
@@ -315,18 +342,28 @@ impl<L: Lane> Pieces<L> {
         roots: &'a [usize],
         per_cell: usize,
     ) -> impl Iterator<Item = (u32, u64)> + 'a {
-        roots.windows(2).enumerate().map(move |(root, ends)| {
-            let wanted = (ends[1] - ends[0]).div_ceil(per_cell).max(1);
-            let logarithm = wanted.next_power_of_two().ilog2().min(self.cut.shift);
-            let first = (root as u64) << logarithm;
-            // Distances end at `beyond`, which may be in the midst of the last root.
-            let last = self.cut.beyond.widen() >> (self.cut.shift - logarithm);
-            (logarithm, last.min(first + (1 << logarithm) - 1) - first + 1)
-        })
+        let counts = roots.windows(2).map(|ends| ends[1] - ends[0]).enumerate();
+        counts.map(move |(root, count)| self.cells_of_root(root, count, per_cell))
+    }
+
+    /// The binary logarithm and the number of the cells of a root with `count` keys.
+    pub(super) fn cells_of_root(&self, root: usize, count: usize, per_cell: usize) -> (u32, u64) {
+        let wanted = count.div_ceil(per_cell).max(1);
+        let logarithm = wanted.next_power_of_two().ilog2().min(self.cut.shift);
+        let first = (root as u64) << logarithm;
+        // Distances end at `beyond`, which may be in the midst of the last root.
+        let last = self.cut.beyond.widen() >> (self.cut.shift - logarithm);
+        (logarithm, last.min(first + (1 << logarithm) - 1) - first + 1)
     }
 
     /// Cuts each root into cells of about `per_cell` keys.
-    fn cut_cells<K: Exact<As = L>>(&self, keys: &[K], roots: &[usize], per_cell: usize) -> Cuts {
+    fn cut_cells<K: Exact<As = L>>(
+        &self,
+        keys: &[K],
+        known: &Roots<'_, K>,
+        roots: &[usize],
+        per_cell: usize,
+    ) -> Cuts {
         let ranks = Vec::with_capacity(self.cells + 1);
         let mut cuts = Cuts { logarithms: Vec::with_capacity(roots.len()), ranks };
         for (root, (logarithm, cells)) in self.cells_of_roots(roots, per_cell).enumerate() {
@@ -334,17 +371,26 @@ impl<L: Lane> Pieces<L> {
             let first = (root as u64) << logarithm;
             cuts.logarithms.push(logarithm);
             let mut rank = roots[root];
-            for cell in 0..cells {
+            for cell in first..first + cells - 1 {
                 cuts.ranks.push(rank);
-                rank = self.cell_end(keys, rank..roots[root + 1], first + cell, below);
+                // A table of roots that is finer than cells knows their ends.
+                let Range { start, end } = known.around((cell + 1) << below);
+                rank = if start < end { self.cell_end(keys, start.max(rank)..end, cell, below) } else { end };
             }
+            cuts.ranks.push(rank);
         }
         cuts.ranks.push(keys.len());
         cuts
     }
 
     /// The rank behind the last key of a cell, searched from its first key in steps that double.
-    fn cell_end<K: Exact<As = L>>(&self, keys: &[K], ranks: Range<usize>, cell: u64, below: u32) -> usize {
+    pub(super) fn cell_end<K: Exact<As = L>>(
+        &self,
+        keys: &[K],
+        ranks: Range<usize>,
+        cell: u64,
+        below: u32,
+    ) -> usize {
         let inside = |key: &K| key.to_lane().minus(self.cut.min).widen() >> below <= cell;
         let mut step = 32;
         while ranks.start + step < ranks.end && inside(&keys[ranks.start + step]) {
@@ -357,12 +403,15 @@ impl<L: Lane> Pieces<L> {
 
     /// The width of digits that takes the fewest lines.
     fn width<K: Exact<As = L>>(&self, keys: &[K], cuts: &Cuts) -> Result<Width, Refusal> {
-        let widths = WIDTHS.into_iter().filter(|(digit, _)| digit.bits() <= L::BITS);
-        let lines = widths.map(|(digit, load)| {
-            let cells = cuts.ranks.windows(2).map(|pair| wanted_lines(&keys[pair[0]..pair[1]], digit, load));
-            (cells.fold(0usize, usize::saturating_add), digit)
-        });
-        let (lines, digit) = lines.min_by_key(|&(lines, _)| lines).ok_or(Refusal::Crowded)?;
+        let mut lines = WIDTHS.map(|_| 0usize);
+        for cell in cuts.ranks.windows(2).map(|pair| &keys[pair[0]..pair[1]]) {
+            // Loads are known here, so no division is done for each.
+            for (lines, (digit, load)) in lines.iter_mut().zip(WIDTHS) {
+                *lines = lines.saturating_add(wanted_lines(cell, digit, load));
+            }
+        }
+        let widths = lines.into_iter().zip(WIDTHS).filter(|(_, (digit, _))| digit.bits() <= L::BITS);
+        let (lines, (digit, _)) = widths.min_by_key(|&(lines, _)| lines).ok_or(Refusal::Crowded)?;
         if lines < DIRECTORY as usize / 2 {
             Ok(digit)
         } else {
@@ -374,9 +423,19 @@ impl<L: Lane> Pieces<L> {
     pub(super) fn scale<K: Exact<As = L>>(&self, cell: &[K], times: usize) -> Scale<L> {
         let load =
             WIDTHS.into_iter().find(|(digit, _)| *digit == self.inner.digit).map_or(1, |(_, load)| load);
-        let (min, max) = (cell[0].to_lane(), cell[cell.len() - 1].to_lane());
-        Scale::new(min, max, wanted_lines(cell, self.inner.digit, load).saturating_mul(times))
+        scale_of_cell(cell, self.inner.digit, load, times)
     }
+}
+
+/// The map of a cell with these keys, with `times` the lines that suffice on average.
+pub(super) fn scale_of_cell<L: Lane, K: Exact<As = L>>(
+    cell: &[K],
+    digit: Width,
+    load: usize,
+    times: usize,
+) -> Scale<L> {
+    let (min, max) = (cell[0].to_lane(), cell[cell.len() - 1].to_lane());
+    Scale::new(min, max, wanted_lines(cell, digit, load).saturating_mul(times))
 }
 
 /// The lines for a cell's keys: as many as keep lines from crowding on average, and as many as

@@ -1,10 +1,15 @@
-//! The ranks of roots, which are searched and not counted.
+//! The ranks of roots. Few are searched. Where there are many, all keys are passed once, for all
+//! tables that may follow.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use super::plan::finest_roots_bits;
 use crate::cut::Cut;
 use crate::lane::{Exact, Lane};
+
+/// To search a root takes as long as to pass so many keys.
+const KEYS_PER_SEARCH: usize = 1024;
 
 /// The ranks of roots: what one way to cut has searched, the others find here.
 pub(super) struct Roots<'a, K> {
@@ -30,12 +35,34 @@ impl<'a, K: Exact> Roots<'a, K> {
             let last = ranks.len() - 1;
             return (0..=count(cut)).map(|root| ranks[last.min(root * times)]).collect();
         }
-        let ranks = match self.tables.last() {
-            Some((coarse, ranks)) => search_further(cut, self.keys, ranks, 1 << (coarse - shift)),
-            None => search(cut, self.keys),
-        };
-        self.tables.push((shift, ranks.clone()));
-        ranks
+        let coarser = self.tables.last();
+        if coarser.is_none() || count(cut) < self.keys.len() / KEYS_PER_SEARCH {
+            let ranks = match coarser {
+                Some((coarse, ranks)) => search_further(cut, self.keys, ranks, 1 << (coarse - shift)),
+                None => search(cut, self.keys),
+            };
+            self.tables.push((shift, ranks.clone()));
+            return ranks;
+        }
+        let finest = Cut { shift: self.finest_shift(cut).min(shift), ..*cut };
+        self.tables.push((finest.shift, pass(&finest, self.keys)));
+        self.ranks(cut)
+    }
+
+    /// Where the first key stands that is so far from the smallest one or farther, as the finest
+    /// table tells: a range of ranks, both ends of which it may be.
+    pub(super) fn around(&self, distance: u64) -> Range<usize> {
+        let Some((shift, ranks)) = self.tables.last() else { return 0..self.keys.len() };
+        let at = |root: u64| ranks[(ranks.len() - 1).min(root as usize)];
+        let root = distance >> shift;
+        let is_exact = root << shift == distance;
+        at(root)..if is_exact { at(root) } else { at(root + 1) }
+    }
+
+    /// The shift of the finest table that plans ask for.
+    fn finest_shift<L: Lane>(&self, cut: &Cut<L>) -> u32 {
+        let bits = u64::BITS - cut.beyond.widen().leading_zeros();
+        bits.saturating_sub(finest_roots_bits(self.keys.len()).unwrap_or(0))
     }
 }
 
@@ -84,12 +111,46 @@ fn search_further<L: Lane, K: Exact<As = L>>(
     ranks
 }
 
+/// The ranks of the first keys of all roots, and n, from all keys, which are sorted.
+fn pass<L: Lane, K: Exact<As = L>>(cut: &Cut<L>, keys: &[K]) -> Vec<usize> {
+    const STRETCH: usize = 16;
+    const NONE: usize = usize::MAX;
+    let count = count(cut);
+    let mut ranks = alloc::vec![NONE; count];
+    let root = |key: &K| cut.root(key.to_lane()).min(count - 1);
+    // From the last key to the first: what a root keeps is its first key. A stretch of one root is
+    // one entry; the keys of others are entered one by one, since branches on where a root ends
+    // cannot be predicted.
+    let (stretches, rest) = keys.as_chunks::<STRETCH>();
+    let behind = keys.len() - rest.len();
+    for (place, key) in rest.iter().enumerate().rev() {
+        ranks[root(key)] = behind + place;
+    }
+    for (number, stretch) in stretches.iter().enumerate().rev() {
+        let first = root(&stretch[0]);
+        if first != root(&stretch[STRETCH - 1]) {
+            for (place, key) in stretch.iter().enumerate().rev() {
+                ranks[root(key)] = number * STRETCH + place;
+            }
+        }
+        ranks[first] = number * STRETCH;
+    }
+    // A root without keys begins where the next one does.
+    let mut next = keys.len();
+    for rank in ranks.iter_mut().rev() {
+        next = if *rank == NONE { next } else { *rank };
+        *rank = next;
+    }
+    ranks.push(keys.len());
+    ranks
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample::DISTRIBUTIONS;
 
-    fn finer_tables_have_the_same_ranks<L: Lane + Exact<As = L>>() {
+    fn a_pass_finds_what_a_search_finds<L: Lane + Exact<As = L>>() {
         for &(distribution, name) in DISTRIBUTIONS {
             let wide = distribution.keys(20_000, L::MAX.widen(), 3);
             let keys: Vec<L> = wide.into_iter().map(L::narrow).collect();
@@ -97,16 +158,16 @@ mod tests {
             let beyond = L::narrow(max.minus(min).widen().saturating_add(1).min(L::MAX.widen()));
             let all = u64::BITS - beyond.widen().leading_zeros();
             let with_roots = |bits: u32| Cut { min, beyond, shift: all - bits };
-            let coarse = with_roots(6);
-            let ranks = search(&coarse, &keys);
-            for bits in [7, 8, 11] {
-                let fine = with_roots(bits);
-                let further = search_further(&fine, &keys, &ranks, 1 << (coarse.shift - fine.shift));
-                assert_eq!(further, search(&fine, &keys), "{name} {bits}");
+            let ranks = search(&with_roots(4), &keys);
+            for bits in [6, 7, 8, 11, 14] {
+                let cut = with_roots(bits);
+                let further = search_further(&cut, &keys, &ranks, 1 << (bits - 4));
+                assert_eq!(further, search(&cut, &keys), "{name} {bits}");
+                assert_eq!(pass(&cut, &keys), search(&cut, &keys), "{name} {bits}");
             }
             // Tables that are asked for in any order.
             let mut roots = Roots::of(&keys);
-            for bits in [7, 5, 11, 11, 8, 6] {
+            for bits in [3, 5, 4, 7, 11, 11, 8, 6, 14] {
                 let cut = with_roots(bits);
                 assert_eq!(roots.ranks(&cut), search(&cut, &keys), "{name} {bits}");
             }
@@ -114,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn roots_that_are_cut_further_begin_where_a_search_finds_them() {
-        finer_tables_have_the_same_ranks::<u32>();
-        finer_tables_have_the_same_ranks::<u64>();
+    fn roots_begin_where_a_search_finds_them() {
+        a_pass_finds_what_a_search_finds::<u32>();
+        a_pass_finds_what_a_search_finds::<u64>();
     }
 }
