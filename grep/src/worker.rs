@@ -2,8 +2,8 @@
 //! kind of output.
 //!
 //! It joins a matcher, a searcher (`grep-searcher`) and a printer (`grep-printer`): JSON, matches
-//! over several lines, replacement, context, colour, encodings and preprocessors. Searches without
-//! these take the fast path instead, which prints the same bytes.
+//! over several lines, `--vimgrep`, statistics, encodings and preprocessors. Searches without these
+//! take the fast path instead, which prints the same bytes.
 
 use super::arguments::{Encoding, Output};
 use super::direct::{Direct, Streamed};

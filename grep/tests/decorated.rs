@@ -1,5 +1,5 @@
-//! Colours, columns, replaced matches, a line for every match and lines around matches: the fast
-//! path prints the bytes of the general one, which `-M` with a large number asks for.
+//! Colours, columns, replaced matches and lines around matches: the fast path prints the bytes of
+//! the general one, which `-M` with a large number asks for.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -26,9 +26,6 @@ const FLAGS: &[&str] = &[
     "--column -v",
     "--column -m3",
     "--color=always -m2",
-    "--vimgrep",
-    "--vimgrep --color=always -b",
-    "--vimgrep -rX",
     "-r<>",
     "-r<$0-$1-$name>",
     "-o -r[$0] -nb",

@@ -1,5 +1,5 @@
-//! Prints lines with what goes beyond fields and text: colours, columns, replaced matches, a line
-//! for every match, and lines around matches.
+//! Prints lines with what goes beyond fields and text: colours, columns, replaced matches, and lines
+//! around matches.
 //!
 //! All of it needs the matches of a line or the lines beside it, so lines are printed one by one.
 //! The bytes are those of `grep-printer`, down to the order of escape sequences. **Leaves out** what
@@ -32,7 +32,7 @@ impl Format {
 
     /// Whether the places of matches are needed to print a line.
     pub(super) fn shows_spans(&self) -> bool {
-        self.column || self.paint.matched.is_some() || self.replacement.is_some() || self.per_match
+        self.column || self.paint.matched.is_some() || self.replacement.is_some()
     }
 
     fn push_numbers(&self, out: &mut Vec<u8>, numbers: &Numbers, separator: &[u8]) {
@@ -287,12 +287,6 @@ impl Page<'_> {
                 for span in &spans {
                     self.fields(number, start, Some(span.start));
                     self.content(&content, span.clone(), std::slice::from_ref(span));
-                }
-            }
-            _ if format.per_match && !spans.is_empty() => {
-                for span in &spans {
-                    self.fields(number, start + span.start, Some(span.start));
-                    self.content(&content, 0..self.length(&content), std::slice::from_ref(span));
                 }
             }
             _ => {

@@ -15,8 +15,6 @@ pub(super) struct Format {
     pub(super) paint: Paint,
     /// What is printed in place of matches.
     pub(super) replacement: Option<Vec<u8>>,
-    /// Whether a line is printed for each of its matches.
-    pub(super) per_match: bool,
     /// Lines around matches, if there are any.
     pub(super) around: Option<Limits>,
     pub(super) context_separator: Option<Vec<u8>>,
@@ -35,7 +33,6 @@ impl Format {
             column: settings.column,
             paint: Paint::new(settings),
             replacement: settings.arguments.replace.clone(),
-            per_match: settings.arguments.vimgrep,
             around: limits(settings),
             context_separator: settings.context_separator.clone(),
             context_field_separator: settings.field_context_separator.clone(),

@@ -1,7 +1,7 @@
 //! Flags of the output.
 
 use super::entry::Flag;
-use super::entry::Paths::{Both, BothWhere};
+use super::entry::Paths::{Both, BothWhere, General};
 use crate::arguments::{Around, Buffering, Color, Given, Mode, Output, Sort, SortKey};
 use crate::settings::Settings;
 use anyhow::{bail, Result};
@@ -350,7 +350,8 @@ pub(super) const FLAGS: &[Flag] = &[
     .negated("no-trim"),
     Flag::switch(
         "vimgrep",
-        Both,
+        // A line may be printed thousands of times: the general path holds no piece's results.
+        General,
         "Print a line for every match, with path, line and column.",
         |arguments, _| {
             arguments.vimgrep = true;

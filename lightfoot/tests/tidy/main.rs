@@ -159,6 +159,7 @@ const UNSAFE_FILES: &[&str] = &[
     "matrix/src/kernel/neon.rs",
     "matrix/src/kernel/scalar.rs",
     "matrix/src/kernel/tests.rs",
+    "matrix/src/kernel/thin_avx512.rs",
     "blas/src/arguments.rs",
     "blas/src/cblas.rs",
     "blas/src/fortran.rs",

@@ -18,12 +18,12 @@ const KEYS_PER_STRETCH: usize = 256;
 const SAMPLED_CELLS: usize = 96;
 
 /// The cells of a plan that is not cut yet, each found from a key.
-pub(super) struct Cells<'a, L: Lane, K> {
-    pub(super) plan: &'a Pieces<L>,
-    pub(super) keys: &'a [K],
+struct Cells<'a, L: Lane, K> {
+    plan: &'a Pieces<L>,
+    keys: &'a [K],
     /// The ranks of the roots' first keys, and n.
-    pub(super) roots: &'a [usize],
-    pub(super) per_cell: usize,
+    roots: &'a [usize],
+    per_cell: usize,
 }
 
 impl<L: Lane, K: Exact<As = L>> Cells<'_, L, K> {
@@ -49,7 +49,7 @@ impl<L: Lane, K: Exact<As = L>> Cells<'_, L, K> {
 
     /// The hundredths of keys that stand in crowded lines, for one width of digits or for each that
     /// keys have.
-    pub(super) fn crowded_percents(&self, costs: &Costs, only: Option<Width>) -> impl Iterator<Item = usize> {
+    fn crowded_percents(&self, costs: &Costs, only: Option<Width>) -> impl Iterator<Item = usize> {
         let is_asked = move |digit: Width| digit.bits() <= L::BITS && only.is_none_or(|only| only == digit);
         let (mut looked_at, mut crowded) = (0, [0; WIDTHS.len()]);
         look_at_some(costs, self.keys.len(), &|rank| self.around(rank), &mut |some, map| {
@@ -118,6 +118,19 @@ impl<L: Lane> Pieces<L> {
             crowded += crowded_keys(self.inner.digit, &keys[some.clone()], scale(root(some.start)));
         });
         100 * crowded / looked_at.max(1)
+    }
+
+    /// The hundredths of keys that stand in crowded lines where roots begin at `roots` and cells
+    /// have about `per_cell` keys, for one width of digits or for each that keys have.
+    pub(super) fn crowded_in_cells<K: Exact<As = L>>(
+        &self,
+        costs: &Costs,
+        keys: &[K],
+        roots: &[usize],
+        per_cell: usize,
+        only: Option<Width>,
+    ) -> impl Iterator<Item = usize> {
+        Cells { plan: self, keys, roots, per_cell }.crowded_percents(costs, only)
     }
 }
 

@@ -6,8 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::cost::Costs;
-use super::crowd::Cells;
-use super::roots::Roots;
+use super::roots::{finest_roots_bits, Roots, DIRECT_ROOTS_BITS_MAX};
 use super::Cell;
 use crate::cut::{Cut, Word, BELOW_BITS};
 use crate::lane::{Exact, Lane};
@@ -30,18 +29,12 @@ const KEYS_PER_ROOT: usize = 64;
 /// The fewest roots that are cut into lines, unless there are few keys, as a binary logarithm.
 const DIRECT_ROOTS_BITS_MIN: u32 = 10;
 
-/// The most roots that are cut into lines, as a binary logarithm.
-const DIRECT_ROOTS_BITS_MAX: u32 = 16;
-
 /// With more keys, in hundredths, in crowded lines the number of roots is doubled twice.
 const VERY_CROWDED_PERCENT: usize = 40;
 
 /// With as many keys, in hundredths, in crowded lines two tables of roots are enough: gaps are too
 /// wide for a single cut.
 const HOPELESS_PERCENT: usize = 99;
-
-/// Fewest keys for each root that is cut into lines.
-const KEYS_PER_DIRECT_ROOT: usize = 8;
 
 /// The most keys of a line on average where roots are cut into lines: their number is a power of
 /// two, so the average is between half of this and this.
@@ -76,14 +69,6 @@ pub(crate) struct Pieces<L: Lane> {
 
 /// A plan with its estimated cost and its cuts.
 pub(super) type Planned<L> = (usize, Pieces<L>, Cuts);
-
-/// The binary logarithm of the most roots of `n` keys that are cut into lines, or `None` where keys
-/// are too few.
-pub(super) fn finest_roots_bits(n: usize) -> Option<u32> {
-    // With two bits at least a root spans fewer values than a lane has, so it can be shifted.
-    let bits = (n / KEYS_PER_DIRECT_ROOT).checked_ilog2().filter(|&bits| bits >= 2)?;
-    Some(bits.min(DIRECT_ROOTS_BITS_MAX))
-}
 
 /// The levels of a tree of `n` keys.
 fn tree_levels<L: Lane>(n: usize) -> usize {
@@ -206,8 +191,8 @@ impl<L: Lane> Pieces<L> {
             }
             is_any_known = true;
             let crowded = |digit: Option<Width>| {
-                let cells = Cells { plan: &plan, keys, roots: &roots, per_cell };
-                cells.crowded_percents(costs, digit).map(|crowded| least + crowded * costs.crowded[distance])
+                let percents = plan.crowded_in_cells(costs, keys, &roots, per_cell, digit);
+                percents.map(|crowded| least + crowded * costs.crowded[distance])
             };
             let is_worth = |cost: usize| cost <= most && best.as_ref().is_none_or(|&(best, ..)| cost < best);
             // Before many cells are cut, crowds are estimated for every width of digits, from the

@@ -4,9 +4,22 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::plan::finest_roots_bits;
 use crate::cut::Cut;
 use crate::lane::{Exact, Lane};
+
+/// The most roots that are cut into lines, as a binary logarithm.
+pub(super) const DIRECT_ROOTS_BITS_MAX: u32 = 16;
+
+/// Fewest keys for each root that is cut into lines.
+const KEYS_PER_DIRECT_ROOT: usize = 8;
+
+/// The binary logarithm of the most roots of `n` keys that are cut into lines, or `None` where keys
+/// are too few.
+pub(super) fn finest_roots_bits(n: usize) -> Option<u32> {
+    // With two bits at least a root spans fewer values than a lane has, so it can be shifted.
+    let bits = (n / KEYS_PER_DIRECT_ROOT).checked_ilog2().filter(|&bits| bits >= 2)?;
+    Some(bits.min(DIRECT_ROOTS_BITS_MAX))
+}
 
 /// To search a root takes as long as to pass so many keys.
 const KEYS_PER_SEARCH: usize = 1024;
