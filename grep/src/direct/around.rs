@@ -15,7 +15,8 @@ pub(super) struct Limits {
 /// Where the printing of a text stands at the end of a piece.
 #[derive(Debug, Default)]
 pub(super) struct Around {
-    /// The last lines of earlier pieces that were not printed, as many as may be in front of a match.
+    /// The last lines of earlier pieces that were not printed, as many as may be printed in front
+    /// of a match.
     pub(super) tail: Vec<u8>,
     /// Lines that are still to be printed behind the last match.
     pub(super) pending: usize,

@@ -1,10 +1,10 @@
-//! Prints lines with what goes beyond fields and text: colours, columns, replaced matches, and lines
-//! around matches.
+//! Prints lines with what goes beyond fields and text: colours, columns, replaced matches, and
+//! lines around matches.
 //!
 //! All of it needs the matches of a line or the lines beside it, so lines are printed one by one.
-//! The bytes are those of `grep-printer`, down to the order of escape sequences. **Leaves out** what
-//! the general path does alone: inverted searches with several conditions and colours, expressions
-//! that match nothing, lines that are trimmed or too long.
+//! The bytes are those of `grep-printer`, down to the order of escape sequences. **Leaves out**
+//! what the general path does alone: inverted searches with several conditions and colours,
+//! expressions that match nothing, lines that are trimmed or too long.
 
 use super::around::{starts_back, Around, Limits};
 use super::dense::is_dense;

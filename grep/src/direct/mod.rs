@@ -4,9 +4,9 @@
 //! A searcher that is asked for one line after the other takes 30 to 90 ns per matching line. Here
 //! lines are pushed, population counts count them, and a table formats numbers. The direct path
 //! implements what most searches use (lines, counts, paths, `-o`, `-n`, `-b`, `-v`, `-m`,
-//! headings, colours, columns, `-r`, lines around matches). It leaves all other searches to the general path, and files in which a NUL byte or a
-//! byte order mark matters: for these [`Direct::search`] returns `None` and has printed nothing.
-//! Both paths print the same bytes.
+//! headings, colours, columns, `-r`, lines around matches). It leaves all other searches to the
+//! general path, and files in which a NUL byte or a byte order mark matters: for these
+//! [`Direct::search`] returns `None` and has printed nothing. Both paths print the same bytes.
 
 mod around;
 mod bits;
