@@ -6,10 +6,12 @@ use crate::virtual_machine::leaves::machine_states;
 
 /// Offsets and sizes in bytes of the components of an XSAVE area on this processor.
 pub(crate) fn state_layout() -> event::StateLayout {
+    // Asked once: a virtual machine's host answers CPUID, which takes microseconds.
+    let states = machine_states();
     let mut layout = event::StateLayout::default();
     for (bit, component) in layout.components.iter_mut().enumerate().skip(2) {
         *component = event::StateComponent::default();
-        if machine_states() >> bit & 1 != 0 {
+        if states >> bit & 1 != 0 {
             let leaf = std::arch::x86_64::__cpuid_count(0xd, bit as u32);
             component.size_bytes = leaf.eax;
             component.offset_bytes = leaf.ebx;

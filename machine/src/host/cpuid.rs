@@ -68,16 +68,29 @@ impl Leaves {
     /// Reads from `cpuid` all leaves that are decoded, within the ranges that it announces.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86-64 has CPUID to ask"))]
     fn from(cpuid: impl Fn(u32, u32) -> Registers) -> Leaves {
+        // A virtual machine's host answers CPUID, in ten microseconds and more: nothing is asked
+        // twice, and no subleaf behind the last one.
         let mut leaves = Leaves::default();
-        let hypervisor = cpuid(1, 0)[2] & HYPERVISOR_BIT != 0;
         for &(leaf, subleaves) in READ {
             let announced = match leaf >> 28 {
-                4 => hypervisor,
-                8 => leaf <= cpuid(0x8000_0000, 0)[0],
-                _ => leaf <= cpuid(0, 0)[0],
+                _ if [0, 0x8000_0000].contains(&leaf) => true,
+                4 => leaves.get(1, 0)[2] & HYPERVISOR_BIT != 0,
+                8 => leaf <= leaves.get(0x8000_0000, 0)[0],
+                _ => leaf <= leaves.get(0, 0)[0],
             };
             for subleaf in (0..subleaves).filter(|_| announced) {
-                leaves.0.insert((leaf, subleaf), cpuid(leaf, subleaf));
+                let answer = cpuid(leaf, subleaf);
+                leaves.0.insert((leaf, subleaf), answer);
+                let is_last = match leaf {
+                    // Caches, until the first that is none.
+                    4 | 0x8000_001d => bits(answer[0], 0, 4) == 0,
+                    // The first subleaf says how many follow.
+                    7 | 0x18 => subleaf >= leaves.get(leaf, 0)[0],
+                    _ => true,
+                };
+                if is_last {
+                    break;
+                }
             }
         }
         leaves

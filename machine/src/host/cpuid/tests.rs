@@ -100,6 +100,22 @@ fn nothing_announced_is_not_asked() {
 }
 
 #[test]
+fn nothing_is_asked_twice_or_behind_the_last_subleaf() {
+    let guest = Leaves::recorded(GUEST);
+    let asked = std::cell::RefCell::new(Vec::new());
+    let leaves = Leaves::from(|leaf, subleaf| {
+        asked.borrow_mut().push((leaf, subleaf));
+        guest.get(leaf, subleaf)
+    });
+    let asked = asked.into_inner();
+    assert_eq!(asked.iter().collect::<std::collections::BTreeSet<_>>().len(), asked.len(), "{asked:x?}");
+    let has = |leaf, subleaf| asked.contains(&(leaf, subleaf));
+    assert!(has(4, 4) && has(7, 1) && has(0x18, 0) && has(0x4000_0000, 0), "{asked:x?}");
+    assert!(!has(4, 5) && !has(0x18, 1) && !has(0x8000_001d, 0), "{asked:x?}");
+    assert_eq!((leaves.caches(), leaves.tlbs()), (guest.caches(), guest.tlbs()));
+}
+
+#[test]
 fn any_answer_decodes() {
     proptest::proptest!(|(words in proptest::array::uniform4(proptest::num::u32::ANY))| {
         let leaves = Leaves::from(|leaf, _| if leaf & 0x0fff_ffff == 0 { [u32::MAX; 4] } else { words });
