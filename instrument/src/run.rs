@@ -23,6 +23,7 @@ use crate::target::memory;
 use crate::target::ptrace::{Handle, Spawn};
 use crate::target::start::{exec_failed, spawn};
 use event::{FetchFilter, SetFilter, Stream, FETCH_LINES_MAX, FETCH_SETS_MAX};
+use private_folder::PrivateFolder;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{mpsc, Arc};
 use std::time::Instant;
@@ -176,6 +177,9 @@ fn start(command: &Command, options: &Options, warnings: &mut Vec<String>) -> Re
                            randomised and runs do not repeat exactly";
                 warnings.push(why.to_string());
                 addresses_repeat = false;
+                // Translations are of addresses, so that none are kept; what others keep beside
+                // them is of files.
+                options.translations.as_deref().and_then(PrivateFolder::make);
             }
             Ok(Begun { pid, addresses_repeat, stopped: None })
         }

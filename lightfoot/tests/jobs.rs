@@ -6,7 +6,7 @@
 mod bench;
 
 use bench::{compile, lightfoot, Bench};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Says that it is there, works for a while, then says how often it was continued; it works until
@@ -85,7 +85,8 @@ fn a_refused_system_call_is_named_in_one_sentence() {
         ("310", "0", "0", "process_vm_readv"),
     ];
     for (number, argument, bits, name) in refused {
-        let (status, said) = under(&launcher, &[number, argument, bits]);
+        let (status, said) =
+            under(&launcher, &[number, argument, bits], &["true"], &bench.path().join("kept"));
         if status == Some(99) {
             return eprintln!("skipped: system calls cannot be filtered here");
         }
@@ -95,10 +96,11 @@ fn a_refused_system_call_is_named_in_one_sentence() {
     }
 }
 
-/// `lightfoot count true` behind the launcher: its status, and what it says.
-fn under(launcher: &PathBuf, filter: &[&str]) -> (Option<i32>, String) {
-    let out =
-        Command::new(launcher).args(filter).arg(bench::BINARY).args(["count", "true"]).output().unwrap();
+/// `lightfoot count` of a program behind the launcher: its status, and what it says.
+fn under(launcher: &PathBuf, filter: &[&str], counted: &[&str], kept: &Path) -> (Option<i32>, String) {
+    let mut command = Command::new(launcher);
+    command.args(filter).arg(bench::BINARY).arg("count").args(counted);
+    let out = command.env("LIGHTFOOT_TRANSLATIONS", kept).output().unwrap();
     (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
 }
 
@@ -106,12 +108,22 @@ fn under(launcher: &PathBuf, filter: &[&str]) -> (Option<i32>, String) {
 fn refused_personality_leaves_addresses_random_and_says_so() {
     let bench = Bench::new();
     let Some(launcher) = compile(&bench, "refuses", &[], REFUSES) else { return };
-    let (status, said) = under(&launcher, &["135", "0", "0x40000"]);
+    let Some(program) = compile(&bench, "lines", &["-g"], "int main(void) { return 0; }") else { return };
+    let kept = bench.path().join("kept");
+    let counted = ["--by", "line", "-o", "/dev/null", program.to_str().unwrap()];
+    let (status, said) = under(&launcher, &["135", "0", "0x40000"], &counted, &kept);
     if status == Some(99) {
         return eprintln!("skipped: system calls cannot be filtered here");
     }
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("warning: ") && said.contains("personality"), "{said}");
+    // Translations are of addresses; lines are of files, and are kept.
+    let names = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&kept), ["lines"]);
+    assert_ne!(names(&kept.join("lines")), [""; 0]);
 }
 
 /// Forbids itself the system call by which threads wait for each other, then runs code that is new
