@@ -258,7 +258,7 @@ mod tests {
                 |&block: &usize| profile.blocks[block].executions * u64::from(profile.blocks[block].count);
             group.iter().map(of).sum::<u64>()
         };
-        groups.sort_by_key(|group| (std::cmp::Reverse(weight(group)), place(group[0])));
+        groups.sort_unstable_by_key(|group| (std::cmp::Reverse(weight(group)), place(group[0])));
         let enough = HOT_SHARE * groups.iter().map(weight).sum::<u64>() as f64;
         let mut sum = 0.0;
         let mut hot = Vec::new();

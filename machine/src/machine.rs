@@ -118,6 +118,6 @@ impl Machine {
 
     /// Sorts caches by level, data before instructions before unified.
     pub(crate) fn sort_caches(&mut self) {
-        self.caches.sort_by_key(|cache| (cache.level, cache.kind as u8));
+        self.caches.sort_unstable_by_key(|cache| (cache.level, cache.kind as u8));
     }
 }

@@ -127,8 +127,8 @@ mod tests {
             .map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_string())
             .collect();
         let mut names: Vec<String> = PRESETS.iter().map(|preset| preset.name.to_string()).collect();
-        files.sort();
-        names.sort();
+        files.sort_unstable();
+        names.sort_unstable();
         assert_eq!(files, names);
     }
 

@@ -57,7 +57,7 @@ fn read(text: &str, lines: &mut Lines) -> Result<Machine, Error> {
     }
     // A field that was not read is misspelt.
     top.finish(lines, "")?;
-    machine.features.sort();
+    machine.features.sort_unstable();
     machine.sort_caches();
     machine.check()?;
     Ok(machine)

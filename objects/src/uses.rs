@@ -255,7 +255,7 @@ impl AllUses {
             visits.entry(layout).or_default().push(Visits { fields, start, count });
         }
         for list in visits.values_mut() {
-            list.sort_by_key(|visit| (std::cmp::Reverse(visit.count), visit.fields, visit.start));
+            list.sort_unstable_by_key(|visit| (std::cmp::Reverse(visit.count), visit.fields, visit.start));
         }
         (self.objects, visits)
     }

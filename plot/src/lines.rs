@@ -118,7 +118,7 @@ fn grid(out: &mut String, view: &View, plot: &Lines) {
     }
     let mut items: Vec<f64> =
         plot.series.iter().flat_map(|series| series.points.iter().map(|point| point.0)).collect();
-    items.sort_by(f64::total_cmp);
+    items.sort_unstable_by(f64::total_cmp);
     items.dedup();
     let every = items.len().div_ceil(9).max(1);
     for &x in items.iter().step_by(every) {

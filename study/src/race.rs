@@ -129,7 +129,7 @@ pub fn race(entrants: &[Entrant]) -> Vec<Times> {
 /// The middle value; the mean of the middle two where there are two.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    sorted.sort_unstable_by(f64::total_cmp);
     let middle = sorted.len() / 2;
     match sorted.len() {
         0 => None,

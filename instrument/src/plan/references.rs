@@ -281,14 +281,25 @@ fn form(instruction: &Instruction, used: &iced_x86::UsedMemory) -> AddressForm {
 /// operand for pops; `[rsi]` before `[rdi]` for `cmps`.
 fn order(instruction: &Instruction, simple: &mut [Template]) {
     let pop = matches!(instruction.mnemonic(), Mnemonic::Pop);
-    simple.sort_by_key(|template| {
+    arrange(simple, &|template| {
         let store = template.kind == RecordKind::Store;
         let stack = matches!(template.form, AddressForm::Stack(_));
         (store, if pop { !stack } else { stack })
     });
     if matches!(instruction.mnemonic(), Mnemonic::Cmpsb | Mnemonic::Cmpsw | Mnemonic::Cmpsd | Mnemonic::Cmpsq)
     {
-        simple.sort_by_key(|template| template.form != AddressForm::Register(6));
+        arrange(simple, &|template| (template.form != AddressForm::Register(6), false));
+    }
+}
+
+/// Sorts the few references of an instruction; equal ones keep their order.
+fn arrange(simple: &mut [Template], key: &dyn Fn(&Template) -> (bool, bool)) {
+    for end in 1..simple.len() {
+        let mut at = end;
+        while at > 0 && key(&simple[at]) < key(&simple[at - 1]) {
+            simple.swap(at, at - 1);
+            at -= 1;
+        }
     }
 }
 

@@ -101,7 +101,7 @@ impl Machine {
             // The family's does not fit the reported first level either: no second level is known.
             self.tlbs.pop();
         }
-        self.tlbs.sort_by_key(|tlb| tlb.level);
+        self.tlbs.sort_unstable_by_key(|tlb| tlb.level);
         self.note_doubt(&fields, doubt, core);
     }
 

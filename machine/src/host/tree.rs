@@ -34,7 +34,7 @@ impl Tree {
         let Ok(entries) = std::fs::read_dir(self.root.join(path)) else { return Vec::new() };
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.sort();
+        names.sort_unstable();
         names
     }
 }

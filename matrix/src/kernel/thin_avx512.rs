@@ -14,6 +14,7 @@
 
 use super::direct::{row_mask, DirectTile, Update};
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 /// Rows and columns of a square.
 const SIDE: usize = 4;
@@ -98,30 +99,44 @@ unsafe fn squares<const S: usize>(
         }
     }
     let mask = (row_mask(count) << (SIDE - count)) as __mmask16;
-    let (alpha, beta) = (_mm512_set1_ps(tile.alpha), _mm512_set1_ps(tile.beta));
     for s in 0..S {
-        let sums = [
-            _mm512_castps512_ps128(sums[s]),
-            _mm512_extractf32x4_ps::<1>(sums[s]),
-            _mm512_extractf32x4_ps::<2>(sums[s]),
-            _mm512_extractf32x4_ps::<3>(sums[s]),
-        ];
+        let at = c as isize - back + start(s) as isize * tile.c_column;
         // Columns that the square before has too are written by that one.
-        for l in (first + s) * SIDE - start(s)..SIDE {
-            let sum = _mm512_castps128_ps512(sums[l]);
-            let at = (c as isize - back + (start(s) + l) as isize * tile.c_column) as *mut f32;
-            // SAFETY: the rows of the mask are writable, and initialised where β is not 0.
-            unsafe {
-                let value = match tile.update {
-                    Update::Set => sum,
-                    Update::Scale => _mm512_mul_ps(alpha, sum),
-                    Update::Add => {
-                        let old = _mm512_maskz_loadu_ps(mask, at);
-                        _mm512_fmadd_ps(alpha, sum, _mm512_mul_ps(beta, old))
-                    }
-                };
-                _mm512_mask_storeu_ps(at, mask, value);
-            }
+        let new = (first + s) * SIDE - start(s)..SIDE;
+        // SAFETY: the rows of the mask are writable, and initialised where β is not 0.
+        unsafe { write(tile, mask, sums[s], at, new) };
+    }
+}
+
+/// Writes some columns of a square that begins at `at`. One function for all: it is called once a
+/// square, and copies of it would take ten kilobytes.
+///
+/// # Safety
+/// The rows of the mask are writable in these columns, and initialised where `beta` is not 0.
+#[target_feature(enable = "avx512f")]
+#[inline(never)]
+unsafe fn write(tile: &DirectTile<f32>, mask: __mmask16, sums: __m512, at: isize, columns: Range<usize>) {
+    let (alpha, beta) = (_mm512_set1_ps(tile.alpha), _mm512_set1_ps(tile.beta));
+    let sums = [
+        _mm512_castps512_ps128(sums),
+        _mm512_extractf32x4_ps::<1>(sums),
+        _mm512_extractf32x4_ps::<2>(sums),
+        _mm512_extractf32x4_ps::<3>(sums),
+    ];
+    for l in columns {
+        let sum = _mm512_castps128_ps512(sums[l]);
+        let at = (at + l as isize * tile.c_column) as *mut f32;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let value = match tile.update {
+                Update::Set => sum,
+                Update::Scale => _mm512_mul_ps(alpha, sum),
+                Update::Add => {
+                    let old = _mm512_maskz_loadu_ps(mask, at);
+                    _mm512_fmadd_ps(alpha, sum, _mm512_mul_ps(beta, old))
+                }
+            };
+            _mm512_mask_storeu_ps(at, mask, value);
         }
     }
 }

@@ -54,7 +54,7 @@ impl Spread {
     /// The spread of `values`; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Spread> {
         let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
+        sorted.sort_unstable_by(f64::total_cmp);
         let at = |part: usize| sorted.get((sorted.len().saturating_sub(1) * part + 2) / 4).copied();
         Some(Spread { low: at(1)?, median: at(2)?, high: at(3)? })
     }
@@ -188,7 +188,7 @@ fn without_outliers(values: &[f64]) -> Vec<f64> {
         // Three values at the ends too: an outlier there has neighbours on one side only.
         let from = index.saturating_sub(1).min(last.saturating_sub(2));
         let mut three = values[from..(from + 3).min(values.len())].to_vec();
-        three.sort_by(f64::total_cmp);
+        three.sort_unstable_by(f64::total_cmp);
         three[three.len() / 2]
     };
     (0..values.len()).map(median).collect()

@@ -92,7 +92,7 @@ fn small_counts(traces: &[&Trace], metrics: &[String]) -> Vec<String> {
     let median = |name: &String| -> Option<f64> {
         let medians = traces.iter().filter_map(|trace| {
             let mut series = trace.series(trace.position(name)?);
-            series.sort_by(f64::total_cmp);
+            series.sort_unstable_by(f64::total_cmp);
             series.get(series.len() / 2).copied()
         });
         medians.min_by(f64::total_cmp)

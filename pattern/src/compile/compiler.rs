@@ -108,7 +108,7 @@ impl<'o> Compiler<'o> {
         if looks.iter().any(word::asks_for_other_characters) {
             wanted.extend([complement(&self.unicode_word), all_ranges()]);
         }
-        wanted.sort();
+        wanted.sort_unstable();
         wanted.dedup();
         if wanted.is_empty() {
             return Ok(());

@@ -134,7 +134,7 @@ pub struct Figure {
 }
 
 fn median(times: &mut [f64]) -> Option<f64> {
-    times.sort_by(f64::total_cmp);
+    times.sort_unstable_by(f64::total_cmp);
     times.get(times.len() / 2).copied()
 }
 

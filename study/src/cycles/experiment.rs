@@ -94,7 +94,7 @@ fn words(name: &str, passes: usize, rounds: usize) -> [String; 6] {
 pub(super) fn timed(turns: &[Vec<Vec<f64>>], variant: usize) -> Option<Timed> {
     let mut all: Vec<f64> =
         turns.iter().flat_map(|turn| turn.get(variant).into_iter().flatten()).copied().collect();
-    all.sort_by(f64::total_cmp);
+    all.sort_unstable_by(f64::total_cmp);
     Some(Timed { least_ns: *all.first()?, median_ns: crate::race::median(&all)? })
 }
 

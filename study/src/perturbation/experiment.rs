@@ -140,7 +140,7 @@ impl Experiment<'_> {
         let first = layouts.first().context("there is at least one layout")?;
         let median = |name: &str| {
             let mut values = series(first, name);
-            values.sort_by(f64::total_cmp);
+            values.sort_unstable_by(f64::total_cmp);
             (name.to_owned(), values.get(values.len() / 2).copied().unwrap_or(0.0))
         };
         Ok(Baseline {

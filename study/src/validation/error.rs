@@ -28,7 +28,7 @@ impl Summary {
     /// Of some relative errors, if there are any.
     pub(super) fn of(errors: &[f64]) -> Option<Summary> {
         let mut sizes: Vec<f64> = errors.iter().map(|error| 100.0 * error.abs()).collect();
-        sizes.sort_by(f64::total_cmp);
+        sizes.sort_unstable_by(f64::total_cmp);
         let largest = *sizes.last()?;
         let count = sizes.len();
         // The least value that nine tenths do not exceed.

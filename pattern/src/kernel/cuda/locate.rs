@@ -65,6 +65,6 @@ fn inside(root: &Path, prefix: &str) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
         .collect();
-    all.sort();
+    all.sort_unstable();
     all
 }
