@@ -1,6 +1,6 @@
 //! Runs a program under the engine and prints its counts: `run [nothing|counts|filtered|full] PROG
 //! ARGS…`; its children's too with FOLLOW set.
-use event::{FetchFilter, Filter, PageFilter, Record, SetFilter, StoreFilter, Stream};
+use event::{FetchFilter, Filter, ModifyFilter, PageFilter, Record, SetFilter, StoreFilter, Stream};
 use lightfoot_instrument::{run, Children, Command, Exit, Observer, Options};
 
 #[derive(Default)]
@@ -25,6 +25,7 @@ fn main() {
         stores: StoreFilter::LikeLoads,
         fetches: FetchFilter::FirstLevel { line_ways: 8, page_ways: 0 },
         pages: PageFilter::LastOfSet,
+        modifies: ModifyFilter::Both,
     };
     let stream = match arguments.next().expect("a stream").to_str() {
         Some("nothing") => Stream::Nothing,

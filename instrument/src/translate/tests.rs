@@ -16,7 +16,7 @@ use crate::profile::Module;
 use crate::target::layout::{Layout, ZonePlace};
 use crate::target::memory::Shared;
 use crate::target::trust::Modules;
-use event::{FetchFilter, Filter, PageFilter, SetFilter, StoreFilter, Stream};
+use event::{FetchFilter, Filter, ModifyFilter, PageFilter, SetFilter, StoreFilter, Stream};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use std::sync::Arc;
 
@@ -87,6 +87,7 @@ fn streams() -> [Stream; 8] {
         stores: StoreFilter::NeverEnter,
         fetches: FetchFilter::LastOfSet,
         pages: PageFilter::LastOfSet,
+        modifies: ModifyFilter::Both,
     };
     let fetches = FetchFilter::FirstLevel { line_ways: 8, page_ways: 6 };
     let whole = Stream::Filtered(Filter { fetches, ..filter });

@@ -7,8 +7,8 @@ mod probe;
 
 use event::file::{Ending, Reader};
 use event::{
-    Access, Check, Decoder, FetchFilter, Filter, PageFilter, RecordKind, ReferenceKind, SetFilter, Sink,
-    StateLayout, StoreFilter, Stream,
+    Access, Check, Decoder, FetchFilter, Filter, ModifyFilter, PageFilter, RecordKind, ReferenceKind,
+    SetFilter, Sink, StateLayout, StoreFilter, Stream,
 };
 use lightfoot_instrument::reference::{self, Reference, StepEnding};
 use lightfoot_instrument::tool::{
@@ -354,6 +354,7 @@ fn events_stand_among_a_streams_records() {
         stores: StoreFilter::LikeLoads,
         fetches: FetchFilter::FirstLevel { line_ways: 8, page_ways: 0 },
         pages: PageFilter::LastOfSet,
+        modifies: ModifyFilter::Both,
     };
     for name in ["refs_string.s", "strings.s", "signals.s", "flags.s"] {
         let command = build(name);

@@ -75,8 +75,8 @@ pub type DirectKernel<T> = unsafe fn(&DirectTile<T>, *const T, *const T, *mut T)
 pub(crate) const THIN: usize = 4;
 
 /// A direct kernel for the last rows of a product, at most four, and any number of columns from
-/// four on: the tile, the columns, then the addresses of the first entries of the last panel of `A`
-/// and `C`, and of `B`. Of the tile's mask only the number of rows counts.
+/// thirteen on: the tile, the columns, then the addresses of the first entries of the last panel of
+/// `A` and `C`, and of `B`. Of the tile's mask only the number of rows counts.
 ///
 /// # Safety
 /// The processor has the kernel's features. Entries of a column of `B` are adjacent. Every column

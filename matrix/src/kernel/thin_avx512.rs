@@ -22,12 +22,13 @@ const SIDE: usize = 4;
 /// three are enough to wait for no sum.
 const MOST: usize = 5;
 
-/// Computes `cols` columns of the rows in the tile's mask, at most four.
+/// Computes `cols` columns of the rows in the tile's mask, at most four. Of four squares and more,
+/// each part has three to five.
 ///
 /// # Safety
-/// The processor has AVX-512F. At least four columns, and four rows up to the last one of the mask,
-/// are readable in `A` and `B` and belong to `C`, whose rows in the mask are writable, and
-/// initialised unless `beta` is 0; entries of a column of `B` are adjacent.
+/// The processor has AVX-512F. There are at least thirteen columns. All of them, and four rows up to
+/// the last one of the mask, are readable in `A` and `B` and belong to `C`, whose rows in the mask
+/// are writable, and initialised unless `beta` is 0; entries of a column of `B` are adjacent.
 pub(super) unsafe fn rows(tile: &DirectTile<f32>, cols: usize, a: *const f32, b: *const f32, c: *mut f32) {
     let all = cols.div_ceil(SIDE);
     let parts = all.div_ceil(MOST);
@@ -38,8 +39,6 @@ pub(super) unsafe fn rows(tile: &DirectTile<f32>, cols: usize, a: *const f32, b:
         // SAFETY: the caller's promise.
         unsafe {
             match count {
-                1 => squares::<1>(tile, at, a, b, c),
-                2 => squares::<2>(tile, at, a, b, c),
                 3 => squares::<3>(tile, at, a, b, c),
                 4 => squares::<4>(tile, at, a, b, c),
                 _ => squares::<MOST>(tile, at, a, b, c),
@@ -99,12 +98,12 @@ unsafe fn squares<const S: usize>(
         }
     }
     let mask = (row_mask(count) << (SIDE - count)) as __mmask16;
-    for s in 0..S {
+    for (s, &sums) in sums.iter().enumerate() {
         let at = c as isize - back + start(s) as isize * tile.c_column;
         // Columns that the square before has too are written by that one.
         let new = (first + s) * SIDE - start(s)..SIDE;
         // SAFETY: the rows of the mask are writable, and initialised where β is not 0.
-        unsafe { write(tile, mask, sums[s], at, new) };
+        unsafe { write(tile, mask, sums, at, new) };
     }
 }
 

@@ -111,9 +111,9 @@ impl<T: Trial> TrialLog<'_, T> {
         sets: &mut Vec<(Vec<usize>, usize)>,
         layout: usize,
     ) -> Result<(), T::Error> {
-        sets.sort_by_key(|(set, _)| set.len());
         let mut tried: Vec<Vec<usize>> = Vec::new();
         'again: loop {
+            sets.sort_by_key(|(set, _)| set.len());
             for first in 0..sets.len() {
                 for second in first + 1..sets.len() {
                     // The two smallest come first: they are the likeliest to be quiet together.
@@ -128,7 +128,6 @@ impl<T: Trial> TrialLog<'_, T> {
                     if self.test(&union, layout)? == Some(Verdict::Undisturbed) {
                         sets.remove(second);
                         sets[first] = (union, layout);
-                        sets.sort_by_key(|(set, _)| set.len());
                         // The sets have changed, so the search starts again with the smallest ones.
                         continue 'again;
                     }
@@ -144,7 +143,7 @@ impl<T: Trial> TrialLog<'_, T> {
             Run { metrics, layout, verdict }
         };
         let mut runs: Vec<Run> = sets.into_iter().map(run).collect();
-        runs.sort_by_key(|run| (run.verdict == Some(Verdict::Disturbed), run.metrics.clone()));
+        runs.sort_unstable_by_key(|run| (run.verdict == Some(Verdict::Disturbed), run.metrics.clone()));
         Plan { runs, conflicts, trials: self.known.len(), exhausted: self.exhausted }
     }
 }
