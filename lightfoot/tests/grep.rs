@@ -253,7 +253,8 @@ fn the_plan_is_explained() {
     assert!(said(&["--explain", "needle"]).starts_with("engine: literal"));
     assert!(said(&["--explain", "[a-z]+ing"]).starts_with("engine: streams"));
     assert!(said(&["--explain", r"\w+://"]).contains("looked for: \"://\""));
-    assert!(said(&["--explain", "-U", "a.b"]).starts_with("engine: text"));
+    assert!(said(&["--explain", "-U", "a.b"]).starts_with("engine: streams"));
+    assert!(said(&["--explain", "-U", r"a\nb"]).starts_with("engine: text"));
     assert!(said(&["--explain", "-P", "a"]).starts_with("engine: pcre2"));
 }
 

@@ -33,10 +33,11 @@ impl Place {
         self.kept.join("translations")
     }
 
-    /// Names of what is kept.
+    /// Names of kept translations; lines and symbols lie in a folder beside them.
     fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.folder()).into_iter().flatten();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name != "lines").collect()
     }
 
     fn run(&self, words: &[&str]) -> Output {

@@ -12,8 +12,8 @@
 //! The stream's numbers: kind (0 counts, 1 filtered, 2 full, 3 nothing); sets and line bytes of the
 //! data, instruction, data page and instruction page filters (0, 0: none); stores (0 like loads, 1
 //! never enter), twice what is recorded of modifies (0 both, 1 the store, 2 the load) and 65,536
-//! times the entries of a first-level data TLB that is kept whole; ways of the first-level instruction cache and, times 65,536, of its TLB (0: last
-//! of set).
+//! times the entries of a first-level data TLB that is kept whole; ways of the first-level
+//! instruction cache and, times 65,536, of its TLB (0: last of set).
 //!
 //! Then chunks: tag (4), thread (4), payload bytes (4), checksum of tag, thread and payload (4),
 //! payload. Tags: `SITE` (ip 8, block 4, index 4), `BLCK` (ip 8, bytes 4, instructions 4), `RECS`

@@ -26,9 +26,9 @@ const MOST: usize = 5;
 /// each part has three to five.
 ///
 /// # Safety
-/// The processor has AVX-512F. There are at least thirteen columns. All of them, and four rows up to
-/// the last one of the mask, are readable in `A` and `B` and belong to `C`, whose rows in the mask
-/// are writable, and initialised unless `beta` is 0; entries of a column of `B` are adjacent.
+/// The processor has AVX-512F. There are at least thirteen columns. All of them, and four rows up
+/// to the last one of the mask, are readable in `A` and `B` and belong to `C`, whose rows in the
+/// mask are writable, and initialised unless `beta` is 0; entries of a column of `B` are adjacent.
 pub(super) unsafe fn rows(tile: &DirectTile<f32>, cols: usize, a: *const f32, b: *const f32, c: *mut f32) {
     let all = cols.div_ceil(SIDE);
     let parts = all.div_ceil(MOST);
