@@ -177,8 +177,8 @@ fn start(command: &Command, options: &Options, warnings: &mut Vec<String>) -> Re
                            randomised and runs do not repeat exactly";
                 warnings.push(why.to_string());
                 addresses_repeat = false;
-                // Translations are of addresses, so that none are kept; what others keep beside
-                // them is of files.
+                // No translations are kept, since they hold addresses. The folder is made for
+                // lines and symbols, which are of files: whoever reports keeps them there.
                 options.translations.as_deref().and_then(PrivateFolder::make);
             }
             Ok(Begun { pid, addresses_repeat, stopped: None })

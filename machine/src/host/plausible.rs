@@ -8,6 +8,7 @@
 //! measured.
 
 use super::assumed::Core;
+use crate::machine::sort_few;
 use crate::{Cache, FieldSource, Machine, Origin, Tlb, TlbKind};
 
 /// A second-level TLB has at least this many times the entries of the first level. Existing ones
@@ -101,7 +102,7 @@ impl Machine {
             // The family's does not fit the reported first level either: no second level is known.
             self.tlbs.pop();
         }
-        self.tlbs.sort_unstable_by_key(|tlb| tlb.level);
+        sort_few(&mut self.tlbs, |tlb| tlb.level);
         self.note_doubt(&fields, doubt, core);
     }
 

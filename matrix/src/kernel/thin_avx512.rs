@@ -35,6 +35,7 @@ pub(super) unsafe fn rows(tile: &DirectTile<f32>, cols: usize, a: *const f32, b:
     let mut first = 0;
     for part in 0..parts {
         let count = (all - first).div_ceil(parts - part);
+        debug_assert!((3..=MOST).contains(&count), "{cols} columns");
         let at = (first, cols);
         // SAFETY: the caller's promise.
         unsafe {
