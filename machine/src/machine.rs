@@ -122,8 +122,8 @@ impl Machine {
     }
 }
 
-/// Sorts the few caches or TLBs of a machine; equal ones keep their order. The library's stable sort
-/// would be compiled for each, with five kilobytes.
+/// Sorts the few caches or TLBs of a machine; equal ones keep their order. The library's stable
+/// sort would be compiled for each, with five kilobytes.
 pub(crate) fn sort_few<T, K: Ord>(all: &mut [T], key: impl Fn(&T) -> K) {
     for end in 1..all.len() {
         let before = all[..end].partition_point(|one| key(one) <= key(&all[end]));
