@@ -63,20 +63,23 @@ fn contestant<S: Clone + Default + 'static>(
     (name.into(), Box::new(result), Box::new(move || multiply(&mut c)))
 }
 
-/// Ours with every kernel that this processor can run.
+/// Ours with the kernel that it takes, then with every one that this processor can run.
 fn ours<P>(n: usize, threads: usize, a: &'static [P::Left], b: &'static [P::Right]) -> Vec<Contestant<P::Sum>>
 where
     P: Product,
 {
-    let of = |kernel: &'static TileKernel<P>| {
-        contestant(kernel.name(), n, move |c: &mut [P::Sum]| {
+    let of = |name: &str, kernel: Option<&'static TileKernel<P>>| {
+        contestant(name, n, move |c: &mut [P::Sum]| {
             let (a, b) = (Strided::row_major(a, n, n).expect("n²"), Strided::row_major(b, n, n).expect("n²"));
             let c = StridedMut::row_major(c, n, n).expect("n²");
             let (one, zero) = (<P::Sum as lightfoot_matrix::mixed::Sum>::ONE, P::Sum::default());
-            Mixed::<P>::new().kernel(kernel).threads(threads).multiply(one, a, b, zero, c).expect("n²");
+            let mixed = Mixed::<P>::new().threads(threads);
+            let mixed = kernel.map_or(mixed, |kernel| mixed.kernel(kernel));
+            mixed.multiply(one, a, b, zero, c).expect("n²");
         })
     };
-    TileKernel::available().map(of).collect()
+    let each = TileKernel::available().map(|kernel| of(kernel.name(), Some(kernel)));
+    std::iter::once(of("ours", None)).chain(each).collect()
 }
 
 /// Our product of the same numbers in `f32`.

@@ -1,30 +1,21 @@
 //! The loops of a mixed product: blocks of both operands are packed and multiplied tile by tile.
 //!
-//! **What.** The loops of Goto and van de Geijn 2008: `k` in blocks of [`BLOCK_WORDS`] words, rows
-//! in blocks of [`BLOCK_ROWS`], columns of `C` in blocks of [`BLOCK_COLUMNS`] where `B` is packed.
-//! A block of `A` is packed once for the columns of a block.
+//! **What.** The loops of Goto and van de Geijn 2008: `k` in blocks of words and rows in blocks, of
+//! the kernel's sizes ([`Blocks`](super::product::Blocks)), columns of `C` in blocks of
+//! [`BLOCK_COLUMNS`] where `B` is packed. A block of `A` is packed once for the columns of a block.
 //!
 //! **Why this way.** A kernel repeats single words of `B`, so it can read them where they lie if a
 //! word is four bytes of `B`: that is 1 to 4 % faster on a Zen 5 than packing from N = 256 to
 //! 1,024, 20 % at 64, and no slower at 4,096, where rows of `B` share the sets of the first level.
-//!
-//! **Why these sizes.** Eight columns of `B` (of 512 words: 16 KB) stay in the first level while
-//! all panels of `A`'s block pass it. That block (240 rows: 480 KB at most) stays in a second level
-//! of 1 MB; its panels are read in order, 16 bytes a cycle. Blocks of 1,024 words and 144 rows are
-//! as fast for bytes and 5 % slower for `bf16` at N = 2,048.
 
 use super::kernel::Tile;
 use super::narrow::Sum;
-use super::product::{Product, TileKernel};
+use super::product::{Around, Product, RightWords, TileKernel};
 use super::source::Source;
 use crate::buffer::Buffer;
 use crate::Error;
 use std::ops::Range;
 
-/// Words of a row that are packed at a time.
-const BLOCK_WORDS: usize = 512;
-/// Rows that are packed at a time: a multiple of every kernel's panel.
-const BLOCK_ROWS: usize = 240;
 /// Columns that are packed at a time, rounded up to whole panels.
 const BLOCK_COLUMNS: usize = 1024;
 
@@ -61,16 +52,21 @@ impl<P: Product> Block<P> {
     /// initialised unless β is 0, and touched by nobody else.
     pub(super) unsafe fn run(&self, rows: Range<usize>, cols: Range<usize>) -> Result<(), Error> {
         let kernel = self.kernel;
-        let block_k = BLOCK_WORDS * kernel.depth;
-        let groups = self.k.min(block_k).div_ceil(kernel.depth);
+        let (most_words, most_rows) = (kernel.blocks.words, kernel.blocks.rows);
+        let block_k = most_words * kernel.depth;
+        let groups_of = |steps: usize| steps.div_ceil(kernel.depth).next_multiple_of(kernel.blocks.unit);
+        let groups = groups_of(self.k.min(block_k));
         let words = |count: usize, most: usize, unit: usize| count.min(most).next_multiple_of(unit) * groups;
         let columns = kernel.columns as isize;
         // Kernels repeat single words of `B`, which they can read anywhere.
-        let unpacked =
-            kernel.takes_right_unpacked() && self.b.strides().1 == 1 && self.k.is_multiple_of(kernel.depth);
+        let unpacked = kernel.takes_right_unpacked()
+            && self.b.strides().1 == 1
+            && self.k.is_multiple_of(kernel.depth * kernel.blocks.unit)
+            && (kernel.blocks.right == RightWords::ByGroup || cols.len().is_multiple_of(kernel.columns));
         let b_words = if unpacked { 0 } else { words(cols.len(), BLOCK_COLUMNS, kernel.columns) };
-        let mut a_panels = Buffer::<u32>::scratch(words(rows.len(), BLOCK_ROWS, kernel.rows))?;
+        let mut a_panels = Buffer::<u32>::scratch(words(rows.len(), most_rows, kernel.rows))?;
         let mut b_panels = Buffer::<u32>::scratch(b_words)?;
+        let _prepared = Prepared::new(kernel.blocks.around);
         let block_columns =
             if unpacked { cols.len() } else { BLOCK_COLUMNS.next_multiple_of(kernel.columns) };
         for block_cols in pieces(cols, block_columns) {
@@ -78,7 +74,7 @@ impl<P: Product> Block<P> {
             let mut beta = self.beta;
             for ks in pieces(0..self.k.max(1), block_k) {
                 let ks = ks.start..ks.end.min(self.k);
-                let groups = ks.len().div_ceil(kernel.depth);
+                let groups = groups_of(ks.len());
                 let right = if unpacked {
                     let bytes = size_of::<P::Right>() as isize;
                     let start = self.b.place(block_cols.start, ks.start).cast();
@@ -86,14 +82,25 @@ impl<P: Product> Block<P> {
                     Right { start, column, step: WORD, panel: columns * column }
                 } else {
                     // SAFETY: the caller's promise, for the columns of this block.
-                    unsafe { (kernel.pack_right)(&self.b, block_cols.clone(), ks.clone(), &mut b_panels) };
-                    let (start, step) = (b_panels.as_ptr().cast(), columns * WORD);
-                    Right { start, column: WORD, step, panel: groups as isize * step }
+                    unsafe {
+                        (kernel.pack_right)(&self.b, block_cols.clone(), ks.clone(), groups, &mut b_panels)
+                    };
+                    let (column, step) = match kernel.blocks.right {
+                        RightWords::ByGroup => (WORD, columns * WORD),
+                        RightWords::ByColumn => {
+                            // Columns of the last panel that do not exist.
+                            let words = block_cols.len() * groups;
+                            b_panels[words..words.next_multiple_of(kernel.columns * groups.max(1))].fill(0);
+                            (groups as isize * WORD, WORD)
+                        }
+                    };
+                    let start = b_panels.as_ptr().cast();
+                    Right { start, column, step, panel: groups as isize * columns * WORD }
                 };
-                for block_rows in pieces(rows.clone(), BLOCK_ROWS) {
+                for block_rows in pieces(rows.clone(), most_rows) {
                     // SAFETY: the caller's promise, for the rows of this block.
                     unsafe {
-                        (kernel.pack_left)(&self.a, block_rows.clone(), ks.clone(), &mut a_panels);
+                        (kernel.pack_left)(&self.a, block_rows.clone(), ks.clone(), groups, &mut a_panels);
                         self.tiles(&a_panels, &right, block_rows, block_cols.clone(), groups, beta);
                     }
                 }
@@ -159,6 +166,28 @@ struct Right {
     step: isize,
     /// Bytes from one panel of columns to the next.
     panel: isize,
+}
+
+/// Stands for the time between a kernel's functions around the tiles of a part.
+struct Prepared(Option<Around>);
+
+impl Prepared {
+    fn new(around: Option<Around>) -> Prepared {
+        if let Some(around) = around {
+            // SAFETY: a `TileKernel` exists only if the processor has its features.
+            unsafe { (around.before)() };
+        }
+        Prepared(around)
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        if let Some(around) = self.0 {
+            // SAFETY: as before the first tile.
+            unsafe { (around.behind)() };
+        }
+    }
 }
 
 /// A range in pieces of `size`, the last one shorter.

@@ -20,7 +20,7 @@
 //! # Ok::<(), lightfoot_matrix::Error>(())
 //! ```
 //!
-//! **Why this way.** Instructions for such products (VNNI, AVX512-BF16) take a 32-bit *word* of
+//! **Why this way.** Instructions for such products (VNNI, AVX512-BF16, AMX) take a 32-bit *word* of
 //! each operand, which holds four bytes or two halves that follow each other along `k`, and add
 //! their two or four products to one 32-bit sum. So both operands are copied block by block to
 //! panels of such words, and one set of loops serves all types. A processor
@@ -32,7 +32,7 @@
 //! are not read, and if β = 0 `C` is not read. Kernels with AVX512-BF16 take subnormal numbers as
 //! zeros, because the instruction does.
 //!
-//! **What it leaves out.** Zero points and scales of quantised numbers, sums in `f16`, AMX.
+//! **What it leaves out.** Zero points and scales of quantised numbers, sums in `f16`, tiles of `f16`.
 //!
 //! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, VPDPBUSD and
 //! VDPBF16PS; Goto and van de Geijn 2008 (the loops).
@@ -45,6 +45,8 @@ mod pairs;
 mod product;
 pub mod reference;
 mod source;
+#[cfg(test)]
+mod tests;
 
 pub use narrow::{Narrow, Sum};
 pub use product::{Product, TileKernel};
@@ -58,11 +60,12 @@ use std::ops::Range;
 /// With fewer multiply-adds a second thread costs more than it gains.
 const WORTH_A_THREAD: usize = 1 << 22;
 
-/// How to multiply narrow numbers: threads and kernel. The default is one thread and the best
-/// kernel.
+/// How to multiply narrow numbers: threads and kernel. The default is one thread and the fastest
+/// kernel for each product's size.
 #[derive(Debug)]
 pub struct Mixed<P: Product> {
-    kernel: &'static TileKernel<P>,
+    /// The kernel that somebody chose.
+    kernel: Option<&'static TileKernel<P>>,
     threads: usize,
 }
 
@@ -81,9 +84,9 @@ impl<P: Product> Default for Mixed<P> {
 }
 
 impl<P: Product> Mixed<P> {
-    /// One thread, the best kernel.
+    /// One thread, the fastest kernel for each product's size.
     pub fn new() -> Mixed<P> {
-        Mixed { kernel: TileKernel::best(), threads: 1 }
+        Mixed { kernel: None, threads: 1 }
     }
 
     /// Allows up to `threads` threads; 0 counts as 1. Results do not depend on the number.
@@ -93,7 +96,7 @@ impl<P: Product> Mixed<P> {
 
     /// Sets the kernel.
     pub fn kernel(self, kernel: &'static TileKernel<P>) -> Mixed<P> {
-        Mixed { kernel, ..self }
+        Mixed { kernel: Some(kernel), ..self }
     }
 
     /// `C ← α·A·B + β·C`: `A` is m×k, `B` k×n, `C` m×n. Integers wrap around. Use
@@ -121,12 +124,14 @@ impl<P: Product> Mixed<P> {
         }
         // Tiles are written along columns. If the rows of C are contiguous, compute Cᵀ = Bᵀ·Aᵀ
         // with the kernel for exchanged operands.
+        let work = m.saturating_mul(n).saturating_mul(k);
+        let kernel = self.kernel.unwrap_or_else(|| TileKernel::best_for(work));
         let (row_stride, col_stride) = c.strides();
         if row_stride.unsigned_abs() <= col_stride.unsigned_abs() {
-            self.run(self.kernel, alpha, a, b, beta, c)
+            self.run(kernel, alpha, a, b, beta, c)
         } else {
-            let exchanged = self.kernel.exchanged();
-            let whole = Mixed::<P::Exchanged> { kernel: exchanged, threads: self.threads };
+            let exchanged = kernel.exchanged();
+            let whole = Mixed::<P::Exchanged> { kernel: Some(exchanged), threads: self.threads };
             whole.run(exchanged, alpha, b.transposed(), a.transposed(), beta, c.transposed())
         }
     }

@@ -26,7 +26,8 @@ const EDGE: usize = 8;
 /// A packing function: its name and the features that it is compiled with.
 macro_rules! packing {
     ($name:ident $(, $features:literal)?) => {
-        /// Packs steps `ks` of the rows `rows` into panels of `ROWS` rows.
+        /// Packs steps `ks` of the rows `rows` into panels of `ROWS` rows and `groups` groups, which
+        /// are at least those of the steps.
         ///
         /// # Safety
         /// These entries of the source are readable, and the processor has the function's features.
@@ -38,16 +39,47 @@ macro_rules! packing {
             source: &Source<T>,
             rows: Range<usize>,
             ks: Range<usize>,
+            groups: usize,
             panels: &mut [u32],
         ) {
             // SAFETY: the caller's promise.
-            unsafe { all::<T, ROWS, DEPTH>(source, rows, ks, panels) }
+            unsafe { all::<T, ROWS, DEPTH>(source, rows, ks, groups, panels) }
         }
     };
 }
 packing!(plain);
 packing!(avx2, "avx2");
 packing!(avx512, "avx512f,avx512bw,avx512vl");
+
+/// Packs the words of each row side by side, `groups` of them, with zeros behind the last step: rows
+/// whose steps are contiguous and whose words are their own bytes are copied.
+///
+/// # Safety
+/// The requirements of [`avx512`], which packs all others.
+///
+/// # Panics
+/// When `panels` is shorter than all rows.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+pub(super) unsafe fn rows<T: Word<DEPTH>, const DEPTH: usize>(
+    source: &Source<T>,
+    rows: Range<usize>,
+    ks: Range<usize>,
+    groups: usize,
+    panels: &mut [u32],
+) {
+    let is_copied = source.strides().1 == 1 && DEPTH * size_of::<T>() == size_of::<u32>();
+    if !is_copied || groups == 0 {
+        // SAFETY: the caller's promise.
+        return unsafe { avx512::<T, 1, DEPTH>(source, rows, ks, groups, panels) };
+    }
+    for (row, words) in rows.zip(panels.chunks_exact_mut(groups)) {
+        // Steps of a word that lacks some, and words behind them.
+        words[ks.len() / DEPTH..].fill(0);
+        // SAFETY: the steps of this row are contiguous and readable, and no more than the words hold.
+        unsafe { source.place(row, ks.start).copy_to_nonoverlapping(words.as_mut_ptr().cast(), ks.len()) };
+    }
+}
 
 /// The body of the packing functions, which is compiled into each.
 ///
@@ -58,9 +90,9 @@ unsafe fn all<T: Word<DEPTH>, const ROWS: usize, const DEPTH: usize>(
     source: &Source<T>,
     rows: Range<usize>,
     ks: Range<usize>,
+    groups: usize,
     panels: &mut [u32],
 ) {
-    let groups = ks.len().div_ceil(DEPTH);
     if groups == 0 {
         return;
     }
@@ -107,7 +139,7 @@ impl<T> Part<'_, T> {
         for (piece, groups) in pieces.iter_mut().enumerate() {
             let first = piece * PIECE * DEPTH;
             if first + PIECE * DEPTH > self.steps {
-                self.line::<ROWS, DEPTH>(groups, |i| steps(i, first, self.steps - first));
+                self.line::<ROWS, DEPTH>(groups, |i| steps(i, first, self.steps.saturating_sub(first)));
                 continue;
             }
             for i in 0..self.rows {
@@ -137,9 +169,11 @@ impl<T> Part<'_, T> {
             for (group, &parts) in groups.iter_mut().zip(whole) {
                 group[i] = T::word(parts);
             }
-            if let Some(group) = groups.get_mut(whole.len()) {
+            for (at, group) in groups.iter_mut().enumerate().skip(whole.len()) {
                 let mut parts = [T::default(); DEPTH];
-                parts[..last.len()].copy_from_slice(last);
+                if at == whole.len() {
+                    parts[..last.len()].copy_from_slice(last);
+                }
                 group[i] = T::word(parts);
             }
         }
@@ -177,7 +211,7 @@ impl<T> Part<'_, T> {
             let (eights, few) = words.as_chunks_mut::<EDGE>();
             for (first, words) in eights.iter_mut().enumerate().map(|(at, words)| (at * EDGE, words)) {
                 let mut columns = [[T::default(); EDGE]; DEPTH];
-                for (part, column) in columns.iter_mut().enumerate().take(self.steps - step) {
+                for (part, column) in columns.iter_mut().enumerate().take(self.steps.saturating_sub(step)) {
                     let start = place(part).wrapping_add(first);
                     if first + EDGE <= self.rows {
                         // SAFETY: eight rows of this column are contiguous and readable.

@@ -2,9 +2,9 @@
 
 use super::kernel::scalar;
 #[cfg(target_arch = "x86_64")]
-use super::kernel::{avx2, avx512};
+use super::kernel::{amx, avx2, avx512};
 use super::pack;
-use super::product::{Product, TileKernel};
+use super::product::{Around, Blocks, Product, RightWords, TileKernel};
 
 macro_rules! product {
     ($left:ty, $right:ty, $sum:ty, $kernels:expr) => {
@@ -49,14 +49,47 @@ macro_rules! kernel {
             pack_left: pack::$pack::<_, $rows, $depth>,
             pack_right: pack::$pack::<_, $columns, $depth>,
             run: $run,
+            blocks: BLOCKS,
+        }
+    };
+    (tiles: $available:path, $depth:literal, $run:expr, $least:expr) => {
+        TileKernel {
+            name: "amx",
+            is_available: $available,
+            is_fast: || true,
+            rows: 32,
+            columns: 32,
+            depth: $depth,
+            pack_left: pack::avx512::<_, 32, $depth>,
+            pack_right: pack::rows::<_, $depth>,
+            run: $run,
+            blocks: Blocks { least: $least, ..TILE_BLOCKS },
         }
     };
 }
+
+/// Eight columns of `B` (of 512 words: 16 KB) stay in the first level while all panels of `A`'s
+/// block pass it. That block (240 rows: 480 KB at most) stays in a second level of 1 MB; its panels
+/// are read in order, 16 bytes a cycle. Blocks of 1,024 words and 144 rows are as fast for bytes
+/// and 5 % slower for `bf16` at N = 2,048.
+const BLOCKS: Blocks =
+    Blocks { words: 512, rows: 240, unit: 1, right: RightWords::ByGroup, least: 0, around: None };
+#[cfg(target_arch = "x86_64")]
+const TILE_BLOCKS: Blocks = Blocks {
+    words: 512,
+    rows: 256,
+    unit: 16,
+    right: RightWords::ByColumn,
+    least: 0,
+    around: Some(Around { before: amx::enter, behind: amx::leave }),
+};
 
 /// The kernels of the pairs with 8-bit numbers of two kinds.
 macro_rules! dot_products {
     ($list:ident, $pair:ty, $wide:ident) => {
         const $list: &[TileKernel<$pair>] = &[
+            #[cfg(target_arch = "x86_64")]
+    kernel!(tiles: amx::has_int8, 4, amx::$wide, 128 * 128 * 128),
             #[cfg(target_arch = "x86_64")]
     kernel!("vnni", avx512::has_vnni(), 48 x 8, 4, avx512, avx512::$wide::<3>),
             #[cfg(target_arch = "x86_64")]
@@ -72,8 +105,10 @@ dot_products!(I8_U8, (i8, u8), signed_unsigned);
 
 /// The kernels of pairs whose numbers become words of two 16-bit numbers.
 macro_rules! pairs {
-    ($list:ident, $pair:ty) => {
+    ($list:ident, $pair:ty $(, $tiles:ident)?) => {
         const $list: &[TileKernel<$pair>] = &[
+            $(#[cfg(target_arch = "x86_64")]
+    kernel!(tiles: amx::has_int8, 4, amx::$tiles, 64 * 64 * 64),)?
             #[cfg(target_arch = "x86_64")]
     kernel!("vnni", avx512::has_vnni(), 48 x 8, 2, avx512, avx512::pairs::<3>),
             #[cfg(target_arch = "x86_64")]
@@ -82,12 +117,14 @@ macro_rules! pairs {
         ];
     };
 }
-pairs!(U8_U8, (u8, u8));
-pairs!(I8_I8, (i8, i8));
+pairs!(U8_U8, (u8, u8), unsigned_unsigned);
+pairs!(I8_I8, (i8, i8), signed_signed);
 pairs!(I16_I16, (i16, i16));
 
 #[cfg(feature = "half")]
 const BF16_BF16: &[TileKernel<(half::bf16, half::bf16)>] = &[
+    #[cfg(target_arch = "x86_64")]
+    kernel!(tiles: amx::has_bf16, 2, amx::bf16, 64 * 64 * 64),
     #[cfg(target_arch = "x86_64")]
     kernel!("bf16", avx512::has_bf16(), 48 x 8, 2, avx512, avx512::bf16::<3>, avx512::is_bf16_fast()),
     #[cfg(target_arch = "x86_64")]

@@ -26,11 +26,12 @@ pub trait Product: sealed::Sealed + Sized + Debug + 'static {
     fn exact(left: Self::Left, right: Self::Right) -> f64;
 }
 
-/// Packs the words of steps `ks` of the rows `rows`, panel after panel.
+/// Packs the words of steps `ks` of the rows `rows`, panel after panel of so many groups.
 ///
 /// # Safety
 /// These entries of the source are readable.
-pub(super) type Pack<T> = unsafe fn(&Source<T>, rows: Range<usize>, ks: Range<usize>, panels: &mut [u32]);
+pub(super) type Pack<T> =
+    unsafe fn(&Source<T>, rows: Range<usize>, ks: Range<usize>, groups: usize, panels: &mut [u32]);
 
 /// A kernel for one pair of types on one instruction set. Only [`TileKernel::available`],
 /// [`TileKernel::best`] and [`TileKernel::named`] return kernels, and all of them check the
@@ -50,6 +51,41 @@ pub struct TileKernel<P: Product> {
     pub(super) pack_left: Pack<P::Left>,
     pub(super) pack_right: Pack<P::Right>,
     pub(super) run: Run<P::Sum>,
+    pub(super) blocks: Blocks,
+}
+
+/// What a kernel asks of the loops around it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Blocks {
+    /// Words of a row that are packed at a time.
+    pub(super) words: usize,
+    /// Rows that are packed at a time: a multiple of the panel.
+    pub(super) rows: usize,
+    /// Groups come in multiples of this, with zeros behind the last.
+    pub(super) unit: usize,
+    /// How the words of packed columns of `B` lie.
+    pub(super) right: RightWords,
+    /// Products of fewer multiply-adds are left to the next kernel, unless somebody chose this one.
+    pub(super) least: usize,
+    /// What runs before the first tile of a thread's part, and behind the last.
+    pub(super) around: Option<Around>,
+}
+
+/// What prepares the processor for a kernel's tiles, and what ends that. Both need a processor on
+/// which the kernel is available.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    pub(super) before: unsafe fn(),
+    pub(super) behind: unsafe fn(),
+}
+
+/// How the words of packed columns of `B` lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RightWords {
+    /// In panels: those of one group side by side.
+    ByGroup,
+    /// Those of one column side by side.
+    ByColumn,
 }
 
 impl<P: Product> TileKernel<P> {
@@ -59,11 +95,18 @@ impl<P: Product> TileKernel<P> {
         P::KERNELS.iter().filter(|kernel| (kernel.is_available)())
     }
 
-    /// The fastest kernel that this processor can run. Feature bits decide, and for `bf16` a
+    /// The fastest kernel of this processor for large products. Feature bits decide, and for `bf16` a
     /// measurement of a few microseconds, once: some processors that have its instruction take four
     /// times as long for it as for one of `f32`, which does half of its work.
     pub fn best() -> &'static TileKernel<P> {
         let mut kernels = Self::available().filter(|kernel| (kernel.is_fast)());
+        kernels.next().expect("the scalar kernel runs anywhere")
+    }
+
+    /// The fastest kernel for a product of so many multiply-adds.
+    pub(super) fn best_for(work: usize) -> &'static TileKernel<P> {
+        let mut kernels =
+            Self::available().filter(|kernel| (kernel.is_fast)() && kernel.blocks.least <= work);
         kernels.next().expect("the scalar kernel runs anywhere")
     }
 
@@ -72,7 +115,7 @@ impl<P: Product> TileKernel<P> {
         Self::available().find(|kernel| kernel.name == name)
     }
 
-    /// The short name: `vnni`, `bf16`, `avx512`, `avx-vnni`, `avx2` or `scalar`.
+    /// The short name: `amx`, `vnni`, `bf16`, `avx512`, `avx-vnni`, `avx2` or `scalar`.
     pub fn name(&self) -> &'static str {
         self.name
     }

@@ -43,10 +43,10 @@ macro_rules! store {
     ($name:ident, $sum:ty, $load:ident, $store:ident, $set:ident, $mul:ident, $add:ident) => {
         /// # Safety
         /// The requirements of [`Run`](super::Run); the rows of `C` are contiguous; the sums of
-        /// existing entries are readable, column after column of 48.
+        /// existing entries are readable, column after column of `ROWS`.
         #[inline]
         #[target_feature(enable = "avx512f")]
-        unsafe fn $name(tile: &Tile<$sum>, sums: *const $sum) {
+        pub(super) unsafe fn $name<const ROWS: usize>(tile: &Tile<$sum>, sums: *const $sum) {
             let (zero, one) = (<$sum as Sum>::ZERO, <$sum as Sum>::ONE);
             let (alpha, beta) = ($set(tile.alpha), $set(tile.beta));
             for first in (0..tile.rows).step_by(LANES) {
@@ -176,7 +176,7 @@ macro_rules! tile {
                 // SAFETY: the caller's promise; the array holds the existing rows.
                 unsafe {
                     if tile.row_stride == 1 {
-                        $contiguous(tile, start)
+                        $contiguous::<ROWS>(tile, start)
                     } else {
                         tile.store::<ROWS>(start)
                     }

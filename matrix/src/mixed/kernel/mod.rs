@@ -12,6 +12,8 @@
 //! **Leaves out** NEON's dot products: other processors get plain Rust.
 
 #[cfg(target_arch = "x86_64")]
+pub(super) mod amx;
+#[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
