@@ -153,7 +153,15 @@ impl LiveBlocks {
 
     #[inline(always)]
     fn touch_large(&mut self, address: u64) -> Option<Touched> {
-        let number = self.find_large(address)?;
+        match self.large.is_empty() {
+            true => None,
+            false => self.touch_among_large(address),
+        }
+    }
+
+    #[inline(never)]
+    fn touch_among_large(&mut self, address: u64) -> Option<Touched> {
+        let number = self.find_among_large(address)?;
         let block = self.get(number);
         self.heads[number as usize].site |= TOUCHED;
         Some(Touched { site: block.site, offset: address - block.address, size_bytes: block.size_bytes })
@@ -203,6 +211,15 @@ impl LiveBlocks {
 
     #[inline(always)]
     fn find_large(&self, address: u64) -> Option<u32> {
+        match self.large.is_empty() {
+            true => None,
+            false => self.find_among_large(address),
+        }
+    }
+
+    /// Of the blocks that have no entries of pages the one around an address.
+    #[inline(never)]
+    fn find_among_large(&self, address: u64) -> Option<u32> {
         let holds = |number: &u32| {
             let block = self.get(*number);
             address.wrapping_sub(block.address) < block.size_bytes
@@ -211,7 +228,6 @@ impl LiveBlocks {
     }
 
     /// The block with this number.
-    #[inline(always)]
     pub(crate) fn get(&self, number: u32) -> Block {
         let (head, tail) = (&self.heads[number as usize], &self.tails[number as usize]);
         let (site, is_touched) = (head.site & !TOUCHED, head.site & TOUCHED != 0);
@@ -259,6 +275,7 @@ impl LiveBlocks {
     }
 
     /// The number of the block that begins at an address.
+    #[inline(never)]
     pub(crate) fn beginning(&self, address: u64) -> Option<u32> {
         self.find(address).filter(|&number| self.heads[number as usize].address == address)
     }
