@@ -259,6 +259,11 @@ impl Fields {
 }
 
 impl Shape {
+    /// The bits that [`Shape::extra`] of frequent masked accesses has, and those that it may have
+    /// in addition: in place or packed, with elements of up to eight bytes. Whatever has the former
+    /// and no others than the latter is such a shape.
+    pub const MASKED_EXTRA: (u32, u32) = (1 | 1 << 8, 0b1111_1101_1011 << 16);
+
     /// Values of a group of this shape: its records.
     pub fn values(self) -> usize {
         match self {

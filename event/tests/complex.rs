@@ -240,3 +240,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn extra_words_of_frequent_masked_accesses_are_known_by_their_bits() {
+    let (has, may) = Shape::MASKED_EXTRA;
+    let mut shapes = 0;
+    for fields in 0..1u32 << 16 {
+        let extra = has | fields << 16;
+        if extra & !may == has {
+            let shape = Shape::from_extra(extra).expect("a shape");
+            assert!(matches!(shape, Shape::Masked { .. }) && shape.values() == 2, "{shape:?}");
+            shapes += 1;
+        }
+    }
+    // Two directions, two layouts, four sizes of elements, and as many elements as 64.
+    assert_eq!(shapes, 2 * 2 * 4 * 64);
+}

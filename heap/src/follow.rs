@@ -103,16 +103,15 @@ impl Blocks {
     #[inline(always)]
     pub fn find(&self, address: u64) -> Option<Found> {
         let number = self.heap.live.find(address)?;
-        let block = self.heap.live.get(number);
-        Some(Found { number, site: block.site, address: block.address, size_bytes: block.size_bytes })
+        let (address, size_bytes, site) = self.heap.live.place_of(number);
+        Some(Found { number, site, address, size_bytes })
     }
 
     /// Whether an address lies in a block that was found before, and that is still what it was. One
     /// load.
     #[inline(always)]
     pub fn still_holds(&self, found: &Found, address: u64) -> bool {
-        let block = self.heap.live.get(found.number);
-        let place = (block.address, block.size_bytes, block.site);
+        let place = self.heap.live.place_of(found.number);
         let is_it = place == (found.address, found.size_bytes, found.site);
         is_it && address.wrapping_sub(found.address) < found.size_bytes
     }

@@ -1,8 +1,8 @@
 //! The heap while the program runs: reads records, and keeps blocks and places.
 
 use crate::allocator::Function;
-use crate::live::{Block, LiveBlocks, NO_COUNTS};
-use crate::sites::Sites;
+use crate::live::{Block, LiveBlocks};
+use crate::sites::{Accessed, Sites};
 use crate::thread::{Caller, Entered, Thread};
 use crate::word;
 use event::{masked_reference, Access, Groups, Record, RecordKind, StateLayout, Step, SIZES};
@@ -14,16 +14,6 @@ use symbol::ByNumber;
 const PAGE_BYTES: u64 = 4096;
 /// No thread of a program has this number.
 const NOBODY: u32 = u32::MAX;
-
-/// What a record adds to its block.
-#[derive(Clone, Copy)]
-struct Accessed {
-    size_bytes: u32,
-    read_bytes: u32,
-    written_bytes: u32,
-    /// Accesses; 0 for a record of another kind.
-    times: u8,
-}
 
 impl Accessed {
     const NONE: Accessed = Accessed { size_bytes: 0, read_bytes: 0, written_bytes: 0, times: 0 };
@@ -164,7 +154,7 @@ impl Heap {
             if let Some((address, size_bytes, access)) =
                 masked_reference(shape, base, mask).filter(|_| is_counted)
             {
-                self.accessed(address, &Accessed::new(size_bytes, access));
+                self.refers(address, size_bytes, access);
             }
             return 2;
         }
@@ -172,25 +162,27 @@ impl Heap {
             let layout = self.layout;
             if is_counted {
                 complex.references(&layout, |address, size_bytes, access| {
-                    self.accessed(address, &Accessed::new(size_bytes, access));
+                    self.refers(address, size_bytes, access);
                 });
             }
         }
         1
     }
 
+    /// Counts a reference, unless it only prefetches.
+    #[inline(always)]
+    fn refers(&mut self, address: u64, size_bytes: u32, access: Access) {
+        let accessed = Accessed::new(size_bytes, access);
+        if accessed.times > 0 && size_bytes > 0 {
+            self.accessed(address, &accessed);
+        }
+    }
+
     /// Counts an access.
     #[inline(always)]
     fn accessed(&mut self, address: u64, access: &Accessed) {
-        let Some(number) = self.live.find(address) else { return };
-        let block = self.live.block(number);
-        block.read_bytes += u64::from(access.read_bytes);
-        block.written_bytes += u64::from(access.written_bytes);
-        if block.counts != NO_COUNTS {
-            let offset = address - block.address;
-            let end = (offset + u64::from(access.size_bytes)).min(block.size_bytes);
-            self.sites.accessed(block.counts, offset..end, access.times.into());
-        }
+        let Some(touched) = self.live.touch(address) else { return };
+        self.sites.accessed(&touched, access);
     }
 
     /// Follows an event of a thread.
@@ -271,9 +263,8 @@ impl Heap {
         if self.end(address) {
             self.balance(address, -1);
         }
-        let counts = self.sites.born(site, size_bytes, self.now);
-        let born = self.now;
-        self.live.insert(Block { address, size_bytes, site, counts, born, ..Block::default() });
+        self.sites.born(site, size_bytes, self.now);
+        self.live.insert(Block { address, size_bytes, site, born: self.now, is_touched: false });
         if self.ends_by_others(address) > 0 {
             self.end(address);
             self.balance(address, -1);
@@ -346,13 +337,9 @@ impl Heap {
             return self.born(left.site, result, size_bytes);
         };
         // What was kept counts as read and written, whether or not it was copied.
-        let block = self.live.block(number);
-        let old = block.size_bytes;
-        let kept = old.min(size_bytes);
-        block.read_bytes += kept;
-        block.written_bytes += kept;
-        block.counts = NO_COUNTS;
-        let site = block.site;
+        let Block { size_bytes: old, site, .. } = self.live.get(number);
+        self.sites.kept(site, old.min(size_bytes));
+        self.live.is_touched(number);
         self.live.place(number, result, size_bytes);
         self.sites.resized(site, (old, size_bytes), self.now);
     }

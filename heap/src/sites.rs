@@ -5,6 +5,7 @@
 //! costs no pass over all places each time.
 
 use crate::amount::Amount;
+use crate::live::{Block, Touched, NO_COUNTS};
 use crate::snapshots::{padding_bytes, Moment, Snapshots};
 use symbol::ByNumber;
 
@@ -52,6 +53,27 @@ enum Sizes {
     Different,
 }
 
+/// What a record adds to a block, or rather to its place.
+#[derive(Clone, Copy)]
+pub(crate) struct Accessed {
+    pub(crate) size_bytes: u32,
+    pub(crate) read_bytes: u32,
+    pub(crate) written_bytes: u32,
+    /// Accesses; 0 for a record of another kind.
+    pub(crate) times: u8,
+}
+
+/// What accesses add to a place, apart from the rest because each access needs it.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Accesses {
+    read_bytes: u64,
+    written_bytes: u64,
+    /// Offset of the counts by byte; [`NO_COUNTS`] of a place that has none, or whose blocks have
+    /// several sizes.
+    counts: u32,
+}
+
 /// A place, and what changes while the program runs.
 #[derive(Clone)]
 struct Running {
@@ -73,7 +95,7 @@ pub(crate) struct Sites {
     /// Accesses by byte, of all places that have them: each number is the difference to the byte
     /// before, so that an access changes two of them, however long it is.
     counts: Vec<u32>,
-    counts_of: Vec<u32>,
+    accesses: Vec<Accesses>,
     pub(crate) all: Site,
     now: Amount,
     /// When the program had most.
@@ -90,7 +112,7 @@ impl Sites {
             running: Vec::new(),
             changed: Vec::new(),
             counts: Vec::new(),
-            counts_of: Vec::new(),
+            accesses: Vec::new(),
             all: Site::default(),
             now: Amount::default(),
             peak_at: 0,
@@ -112,7 +134,7 @@ impl Sites {
         self.numbers.insert(hash, number);
         let site = Site { stack: stack.to_vec(), ..Site::default() };
         self.running.push(Running { site, now: Amount::default(), sizes: Sizes::Unknown, is_changed: false });
-        self.counts_of.push(super::live::NO_COUNTS);
+        self.accesses.push(Accesses { read_bytes: 0, written_bytes: 0, counts: NO_COUNTS });
         number
     }
 
@@ -121,8 +143,8 @@ impl Sites {
         self.running.get(site as usize).map_or(&[], |place| &place.site.stack)
     }
 
-    /// A block of a place begins to live; returns where its accesses are counted by byte.
-    pub(crate) fn born(&mut self, site: u32, size_bytes: u64, now: u64) -> u32 {
+    /// A block of a place begins to live.
+    pub(crate) fn born(&mut self, site: u32, size_bytes: u64, now: u64) {
         self.change(site);
         let place = &mut self.running[site as usize];
         place.now.bytes += size_bytes;
@@ -132,7 +154,7 @@ impl Sites {
         self.padding_bytes += padding_bytes(size_bytes);
         self.allocated(site, size_bytes, now);
         self.snapshot(Moment::Changed, now);
-        self.note_size(site, size_bytes)
+        self.note_size(site, size_bytes);
     }
 
     /// A place copies bytes.
@@ -153,6 +175,7 @@ impl Sites {
         let place = &mut self.running[site as usize];
         place.now.bytes = place.now.bytes + new - old;
         place.sizes = Sizes::Different;
+        self.accesses[site as usize].counts = NO_COUNTS;
         self.now.bytes = self.now.bytes + new - old;
         self.padding_bytes = self.padding_bytes + padding_bytes(new) - padding_bytes(old);
         self.allocated(site, new, now);
@@ -183,31 +206,43 @@ impl Sites {
         });
     }
 
-    /// Adds what became of a block: the accesses to it and its life.
-    pub(crate) fn retired(&mut self, block: &super::live::Block, now: u64) {
+    /// Adds what became of a block: its life, and whether it was accessed.
+    pub(crate) fn retired(&mut self, block: &Block, now: u64) {
         let place = &mut self.running[block.site as usize].site;
-        let untouched = u64::from(block.read_bytes + block.written_bytes == 0);
         for site in [place, &mut self.all] {
             site.lifetimes += now.saturating_sub(block.born);
-            site.read_bytes += block.read_bytes;
-            site.written_bytes += block.written_bytes;
-            site.untouched += untouched;
+            site.untouched += u64::from(!block.is_touched);
         }
     }
 
-    /// Counts accesses by byte: these bytes of a block whose counts begin at `counts`, so often.
+    /// Counts an access of a block.
     #[inline(always)]
-    pub(crate) fn accessed(&mut self, counts: u32, bytes: std::ops::Range<u64>, times: u32) {
-        for (at, change) in [(bytes.start, times), (bytes.end, times.wrapping_neg())] {
-            if let Some(count) = self.counts.get_mut((u64::from(counts) + at) as usize) {
-                *count = count.wrapping_add(change);
+    pub(crate) fn accessed(&mut self, touched: &Touched, access: &Accessed) {
+        let Some(place) = self.accesses.get_mut(touched.site as usize) else { return };
+        place.read_bytes += u64::from(access.read_bytes);
+        place.written_bytes += u64::from(access.written_bytes);
+        if place.counts != NO_COUNTS {
+            let (counts, times) = (u64::from(place.counts), u32::from(access.times));
+            let end = (touched.offset + u64::from(access.size_bytes)).min(touched.size_bytes);
+            for (at, change) in [(touched.offset, times), (end, times.wrapping_neg())] {
+                if let Some(count) = self.counts.get_mut((counts + at) as usize) {
+                    *count = count.wrapping_add(change);
+                }
             }
         }
+    }
+
+    /// A block of a place is resized, and keeps these bytes.
+    pub(crate) fn kept(&mut self, site: u32, bytes: u64) {
+        let place = &mut self.accesses[site as usize];
+        place.read_bytes += bytes;
+        place.written_bytes += bytes;
     }
 
     /// Begins the sums of what was allocated anew. What each place has at most begins with what it
     /// has now.
     pub(crate) fn forget_sums(&mut self) {
+        self.accesses.iter_mut().for_each(|place| (place.read_bytes, place.written_bytes) = (0, 0));
         for place in &mut self.running {
             place.site =
                 Site { stack: std::mem::take(&mut place.site.stack), most: place.now, ..Site::default() };
@@ -218,20 +253,25 @@ impl Sites {
     /// Notes what is left when the program ends.
     pub(crate) fn ended(&mut self) {
         self.note_peak();
-        for place in &mut self.running {
-            place.site.at_end = place.now;
+        (self.all.read_bytes, self.all.written_bytes) = (0, 0);
+        for (place, accesses) in self.running.iter_mut().zip(&self.accesses) {
+            let site = &mut place.site;
+            site.at_end = place.now;
+            (site.read_bytes, site.written_bytes) = (accesses.read_bytes, accesses.written_bytes);
+            self.all.read_bytes += site.read_bytes;
+            self.all.written_bytes += site.written_bytes;
         }
         self.all.at_end = self.now;
     }
 
     /// What became of all places.
     pub(crate) fn finish(self) -> Vec<Site> {
-        let Sites { running, counts, counts_of, .. } = self;
-        let finish = |(place, offset): (Running, u32)| {
+        let Sites { running, counts, accesses, .. } = self;
+        let finish = |(place, accesses): (Running, Accesses)| {
             let mut site = place.site;
-            if let (Sizes::Equal(size_bytes), true) = (place.sizes, offset != super::live::NO_COUNTS) {
+            if let (Sizes::Equal(size_bytes), true) = (place.sizes, accesses.counts != NO_COUNTS) {
                 let mut sum = 0u32;
-                let changes = counts[offset as usize..][..size_bytes as usize].iter();
+                let changes = counts[accesses.counts as usize..][..size_bytes as usize].iter();
                 site.accesses = changes
                     .map(|change| {
                         sum = sum.wrapping_add(*change);
@@ -241,7 +281,7 @@ impl Sites {
             }
             site
         };
-        running.into_iter().zip(counts_of).map(finish).collect()
+        running.into_iter().zip(accesses).map(finish).collect()
     }
 
     fn change(&mut self, site: u32) {
@@ -282,23 +322,22 @@ impl Sites {
         self.all.at_peak = self.all.most;
     }
 
-    /// Notes the size of a new block; returns where its accesses are counted by byte.
-    fn note_size(&mut self, site: u32, size_bytes: u64) -> u32 {
+    /// Notes the size of a new block.
+    fn note_size(&mut self, site: u32, size_bytes: u64) {
         let place = &mut self.running[site as usize];
         match place.sizes {
-            Sizes::Equal(known) if known == size_bytes => return self.counts_of[site as usize],
+            Sizes::Equal(known) if known == size_bytes => return,
             Sizes::Unknown => place.sizes = Sizes::Equal(size_bytes),
             _ => {
                 place.sizes = Sizes::Different;
-                return super::live::NO_COUNTS;
+                self.accesses[site as usize].counts = NO_COUNTS;
+                return;
             }
         }
         if size_bytes > COUNTED_BYTES_MAX || self.counts.len() as u64 + size_bytes >= u64::from(u32::MAX) {
-            return super::live::NO_COUNTS;
+            return;
         }
-        let offset = self.counts.len() as u32;
+        self.accesses[site as usize].counts = self.counts.len() as u32;
         self.counts.resize(self.counts.len() + size_bytes as usize + 1, 0);
-        self.counts_of[site as usize] = offset;
-        offset
     }
 }

@@ -131,7 +131,13 @@ impl LocatedMisses {
     }
 
     /// Notes the misses of a cache, of which reference `counted` was counted before.
-    pub(crate) fn note(&mut self, level: usize, counted: u32, misses: &Touches, record: impl Fn(u32) -> u32) {
+    pub(crate) fn note(
+        &mut self,
+        level: usize,
+        counted: u32,
+        misses: &Touches,
+        record: impl FnMut(u32) -> u32,
+    ) {
         self.caches.note(level, counted, misses, record);
     }
 
@@ -141,14 +147,14 @@ impl LocatedMisses {
         level: usize,
         counted: u32,
         misses: &Touches,
-        record: impl Fn(u32) -> u32,
+        record: impl FnMut(u32) -> u32,
     ) {
         self.pages.note(level, counted, misses, record);
     }
 }
 
 impl Located {
-    fn note(&mut self, level: usize, counted: u32, touches: &Touches, record: impl Fn(u32) -> u32) {
+    fn note(&mut self, level: usize, counted: u32, touches: &Touches, mut record: impl FnMut(u32) -> u32) {
         if level == 0 {
             self.sweep = self.misses.len();
             self.references.clear();
@@ -178,7 +184,7 @@ impl Located {
     }
 
     /// Notes the misses of the first level, which stand behind all others.
-    fn note_first(&mut self, counted: u32, touches: &Touches, record: impl Fn(u32) -> u32) {
+    fn note_first(&mut self, counted: u32, touches: &Touches, mut record: impl FnMut(u32) -> u32) {
         self.misses.reserve(touches.len);
         self.references.reserve(touches.len);
         let mut last = counted;

@@ -133,8 +133,9 @@ impl MissLog {
             Noted::Nothing => {}
             Noted::Intervals => self.note_intervals(level, counted, misses),
             Noted::Places => {
-                let starts = &self.starts;
-                self.located.note(level, counted, misses, |reference| record_of(starts, reference));
+                let (starts, mut near) = (&self.starts, 0);
+                self.located
+                    .note(level, counted, misses, |reference| record_near(starts, &mut near, reference));
             }
         }
     }
@@ -142,8 +143,9 @@ impl MissLog {
     /// Notes the misses of a TLB, of which reference `counted` was counted before.
     pub(crate) fn note_pages(&mut self, level: usize, counted: u32, misses: &Touches) {
         if self.noted == Noted::Places {
-            let starts = &self.starts;
-            self.located.note_pages(level, counted, misses, |reference| record_of(starts, reference));
+            let (starts, mut near) = (&self.starts, 0);
+            let record = |reference| record_near(starts, &mut near, reference);
+            self.located.note_pages(level, counted, misses, record);
         }
     }
 
@@ -192,10 +194,58 @@ impl MissLog {
     }
 }
 
+/// The record of a reference, as [`record_of`] tells it. `near` is a start that may be that of the
+/// reference's stretch, or of the one before, as with misses in the order of records; it moves on.
+#[inline(always)]
+fn record_near(starts: &[Start], near: &mut usize, reference: u32) -> u32 {
+    let begins = |index: usize| starts.get(index).is_some_and(|start| start.reference <= reference);
+    *near += usize::from(begins(*near + 1));
+    if !begins(*near) || begins(*near + 1) {
+        *near = starts.partition_point(|start| start.reference <= reference).saturating_sub(1);
+    }
+    starts
+        .get(*near)
+        .filter(|start| start.reference <= reference)
+        .map_or(0, |start| record_in(start, reference))
+}
+
 /// The record of a reference.
 fn record_of(starts: &[Start], reference: u32) -> u32 {
     let behind = starts.partition_point(|start| start.reference <= reference);
-    let Some(start) = behind.checked_sub(1).map(|index| &starts[index]) else { return 0 };
-    let more = if start.stretch == Stretch::Each { reference - start.reference } else { 0 };
-    start.record + more
+    behind.checked_sub(1).map_or(0, |index| record_in(&starts[index], reference))
+}
+
+/// The record of a reference of a stretch.
+fn record_in(start: &Start, reference: u32) -> u32 {
+    match start.stretch {
+        Stretch::Each => start.record + (reference - start.reference),
+        Stretch::One => start.record,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_near_the_last_one_are_those_that_a_search_finds() {
+        for seed in 0..200u32 {
+            let (mut starts, mut reference, mut record) = (Vec::new(), 1, 0);
+            for number in 0..seed % 7 * 3 {
+                let stretch = if (number ^ seed).is_multiple_of(3) { Stretch::One } else { Stretch::Each };
+                starts.push(Start { reference, record, stretch });
+                // Some stretches have no reference.
+                reference += (number * seed + number) % 4;
+                record += 1 + (number * seed) % 3;
+            }
+            for step in 1..5 {
+                let mut near = 0;
+                // Also backwards once, as where numbers begin anew.
+                for asked in (0..reference + 3).step_by(step).chain([1, reference, 0]) {
+                    let found = record_near(&starts, &mut near, asked);
+                    assert_eq!(found, record_of(&starts, asked), "{seed} {step} {asked}");
+                }
+            }
+        }
+    }
 }

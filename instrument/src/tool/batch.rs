@@ -84,30 +84,33 @@ impl<'a> Batch<'a> {
 
 /// A batch that was divided; its memory is used again.
 ///
-/// Whether a record is an event cannot be foreseen, so each is written to both lists, and the list
-/// goes on that it belongs to.
+/// Whether a record is an event cannot be foreseen, so each is written to the references and its
+/// index to the events, and the list goes on that it belongs to.
 #[derive(Debug, Default)]
 pub struct Divided {
     references: Vec<Record>,
     events: Vec<(usize, Record)>,
-    /// How many of each list belong to the batch.
-    lens: (usize, usize),
+    /// Where in the batch its events are.
+    at: Vec<u32>,
+    /// How many of the references belong to the batch.
+    references_len: usize,
 }
 
 impl Divided {
     /// The references of the stream.
     pub fn references(&self) -> &[Record] {
-        &self.references[..self.lens.0]
+        &self.references[..self.references_len]
     }
 
     /// The tool's events, each with the number of references before it.
     pub fn events(&self) -> &[(usize, Record)] {
-        &self.events[..self.lens.1]
+        &self.events
     }
 
     /// A batch without events and references.
     pub fn clear(&mut self) {
-        self.lens = (0, 0);
+        self.events.clear();
+        self.references_len = 0;
     }
 
     /// Divides records, whose numbers stay those of their process image. Cost: half a nanosecond a
@@ -116,25 +119,29 @@ impl Divided {
         const TOOL: u8 = RecordKind::Tool as u8;
         if self.references.len() < records.len() {
             self.references.resize(records.len(), Record::default());
-            self.events.resize(records.len(), (0, Record::default()));
+            self.at.resize(records.len(), 0);
         }
-        let (references, events) = (&mut self.references[..records.len()], &mut self.events[..records.len()]);
+        let (references, at) = (&mut self.references[..records.len()], &mut self.at[..records.len()]);
         let (mut referred, mut told) = (0, 0);
-        for record in records {
+        for (index, record) in (0..).zip(records) {
             references[referred] = *record;
-            events[told] = (referred, *record);
+            at[told] = index;
             let is_event = usize::from(record.what as u8 >> 4 == TOOL);
             referred += 1 - is_event;
             told += is_event;
         }
-        self.lens = (referred, told);
+        self.events.clear();
+        // Before the event with a number among events there are as many events.
+        let event = |(number, &at): (usize, &u32)| (at as usize - number, records[at as usize]);
+        self.events.extend(at[..told].iter().enumerate().map(event));
+        self.references_len = referred;
     }
 
     /// Gives the references other numbers; those without one leave, and their number is returned.
     fn renumber(&mut self, number: impl Fn(&Record) -> Option<Record>) -> u64 {
         let (mut kept, mut told) = (0, 0);
-        for at in 0..self.lens.0 {
-            while told < self.lens.1 && self.events[told].0 == at {
+        for at in 0..self.references_len {
+            while told < self.events.len() && self.events[told].0 == at {
                 self.events[told].0 = kept;
                 told += 1;
             }
@@ -143,9 +150,9 @@ impl Divided {
                 kept += 1;
             }
         }
-        self.events[told..self.lens.1].iter_mut().for_each(|(before, _)| *before = kept);
-        let lost = self.lens.0 - kept;
-        self.lens.0 = kept;
+        self.events[told..].iter_mut().for_each(|(before, _)| *before = kept);
+        let lost = self.references_len - kept;
+        self.references_len = kept;
         lost as u64
     }
 }

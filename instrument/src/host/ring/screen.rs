@@ -17,7 +17,7 @@ use super::kind_counts::{KindCounts, KINDS};
 use super::wide::{Copied, Rules, Wide, COPIED_MAX};
 use crate::evidence::Forgery;
 use crate::target::memory::{RecordSteps, Shared};
-use event::{Code, Complex, Record, RecordKind, COMPLEX_CODE, CUT_SITE, PAYLOAD_CODE, SIZES};
+use event::{Code, Complex, Record, RecordKind, Shape, COMPLEX_CODE, CUT_SITE, PAYLOAD_CODE, SIZES};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -75,8 +75,8 @@ struct Group {
 impl Group {
     fn of(first: &Record) -> Group {
         let shape = event::group_shape(first).ok();
-        let walks = matches!(shape, Some(event::Shape::String { .. } | event::Shape::Tile { .. }));
-        Group { extra: first.extra, values: shape.map_or(1, event::Shape::values), walks }
+        let walks = matches!(shape, Some(Shape::String { .. } | Shape::Tile { .. }));
+        Group { extra: first.extra, values: shape.map_or(1, Shape::values), walks }
     }
 }
 
@@ -151,7 +151,7 @@ impl Screen {
 
     /// Checks records. Returns how many of them are events or belong to groups.
     fn check(&mut self, thread: u32, records: &[Record], copied: Copied) -> Result<usize, Forgery> {
-        let Copied { steps, mut doubtful, events: mut others } = copied;
+        let Copied { steps, mut doubtful, mut others } = copied;
         // Steps of vectors that did not pass, in two steps each.
         while doubtful != 0 {
             let at = doubtful.trailing_zeros() as usize * KINDS;
@@ -266,7 +266,7 @@ impl Screen {
 /// The rules by which vectors test records. They pass nothing that the closer look would reject.
 fn rules(limits: Limits) -> Rules {
     let none = [0; KINDS];
-    let mut rules = Rules { first_missing: none, size_max: none, extra: [u32::MAX; KINDS] };
+    let mut rules = Rules { first_missing: none, size_max: none, extra_has: none, extra: [u32::MAX; KINDS] };
     let any_size = SIZES.len() as u32 - 1;
     let size_max = SIZES.iter().rposition(|&bytes| bytes > 0).unwrap_or(0) as u32;
     let (sites, blocks) = (limits.sites, limits.blocks);
@@ -278,8 +278,9 @@ fn rules(limits: Limits) -> Rules {
         (RecordKind::Fetch, blocks, any_size),
         (RecordKind::FetchPage, blocks, any_size),
         (RecordKind::Tool, limits.requests, any_size),
-        // No other code of this kind is a payload's.
+        // No other code of these kinds is a payload's, or that of a group.
         (RecordKind::Payload, sites, u32::from(PAYLOAD_CODE & 15)),
+        (RecordKind::Complex, sites, u32::from(COMPLEX_CODE & 15)),
         (RecordKind::DataPage, sites, any_size),
         // The number of a cut is none of a block.
         (RecordKind::Block, blocks.min(CUT_SITE as u32), any_size),
@@ -290,6 +291,9 @@ fn rules(limits: Limits) -> Rules {
     for (kind, extra) in [(RecordKind::DataPage, 1), (RecordKind::Block, BLOCK_BYTES_MAX - 1)] {
         rules.extra[kind as usize] = extra;
     }
+    // Of groups, masked accesses: they state no length, and have two records.
+    (rules.extra_has[RecordKind::Complex as usize], rules.extra[RecordKind::Complex as usize]) =
+        Shape::MASKED_EXTRA;
     rules
 }
 
@@ -308,7 +312,7 @@ fn kind(code: u8) -> Option<RecordKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use event::{AddressWidth, Segment, Shape, StringOperation};
+    use event::{AddressWidth, Segment, StringOperation};
 
     const LIMITS: Limits = Limits { sites: 10, blocks: 5, requests: 2, elapsed: Duration::from_millis(1) };
 
@@ -382,10 +386,15 @@ mod tests {
 
     /// A record that passes, or nearly: its words are at the limits of what exists.
     fn nearly_possible(state: &mut u64) -> Record {
-        let kind = next(state) as u32 % 11;
+        let kind = [next(state) as u32 % 11, RecordKind::Complex as u32][next(state) as usize % 4 / 3];
         let number = [0, 1, 2, 4, 5, 9, 10, CUT_SITE as u32][next(state) as usize % 8];
         let size = [0, 1, 13, 14, 15][next(state) as usize % 5];
-        let extra = [0, 1, 2, BLOCK_BYTES_MAX - 1, BLOCK_BYTES_MAX, u32::MAX][next(state) as usize % 6];
+        let (has, may) = Shape::MASKED_EXTRA;
+        let masked = has | next(state) as u32 & may;
+        // One bit more than a masked access that passes: other shapes of masks, or of nothing.
+        let nearly = masked ^ 1 << (next(state) % 32);
+        let extras = [0, 1, 2, BLOCK_BYTES_MAX - 1, BLOCK_BYTES_MAX, u32::MAX, masked, nearly];
+        let extra = extras[next(state) as usize % 8];
         Record {
             address: next(state) % (2 * u64::from(BLOCK_BYTES_MAX)),
             what: number << 8 | kind << 4 | size,
@@ -434,7 +443,7 @@ mod tests {
         for what in
             (0..12).chain([CUT_SITE as u32]).flat_map(|number| (0..=0xff).map(move |code| number << 8 | code))
         {
-            for extra in [0, 1, 2, BLOCK_BYTES_MAX - 1, BLOCK_BYTES_MAX] {
+            for extra in [0, 1, 2, BLOCK_BYTES_MAX - 1, BLOCK_BYTES_MAX, Shape::MASKED_EXTRA.0] {
                 let records = [Record { address: u64::MAX, what, extra }; KINDS];
                 let mut copy = records;
                 let steps = RecordSteps::of(&records);
@@ -443,6 +452,26 @@ mod tests {
                 assert!(copied.doubtful == 1 || passes, "{what:#x} {extra:#x}");
             }
         }
+    }
+
+    #[test]
+    fn masked_accesses_pass_at_once() {
+        let Some(wide) = Wide::new() else { return };
+        let mut screen = Screen::new();
+        screen.expect(LIMITS);
+        let shape = Shape::Masked {
+            direction: event::Direction::Load,
+            layout: event::MaskedLayout::InPlace,
+            element_bytes: 1,
+            count: 32,
+        };
+        let mut records = Vec::new();
+        (0..8).for_each(|site| Complex::new(shape, &[0x1000, 0xff]).encode(site, &mut records));
+        let mut copy = records.clone();
+        let copied = wide.copy(&RecordSteps::of(&records), &mut copy, &screen.rules, &mut Default::default());
+        assert_eq!((copied.doubtful, copied.others), (0, 16));
+        let others = screen.pass_step(0, &records[..STEP]).unwrap();
+        assert_eq!(others, 8, "as the closer look counts them");
     }
 
     #[test]

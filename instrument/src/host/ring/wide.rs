@@ -6,18 +6,19 @@
 //! load. A register holds the rules of all sixteen kinds, so a step takes some thirty instructions
 //! and no branch. **Invariant.** Each byte of shared memory is loaded once: what is looked at is
 //! what the copy has, whatever the program writes meanwhile. **Leaves out** records that need a
-//! closer look (groups, cuts) and forged ones: the screen examines their steps in the copy.
+//! closer look (cuts, and groups but masked accesses, of which string functions make millions) and
+//! forged ones: the screen examines their steps in the copy.
 //!
 //! ```text
 //! sixteen records ─▶ 16 × what ─▶ kind ─▶ limit[kind]   ─▶ number below it?  ┐
 //!       │          │           ├─▶ size ─▶ sizes[kind]   ─▶ not above it?     ├─ all? else doubtful
-//!       ▼          └ 16 × extra ─────────▶ extras[kind]  ─▶ no other bit?     ┘
+//!       ▼          └ 16 × extra ─────────▶ extras[kind]  ─▶ its bits alone?   ┘
 //!   the copy                      kind ─▶ addends[kind]  ─▶ added to the sums of the lane
 //! ```
 
 use super::kind_counts::{Sums, ADDENDS, KINDS};
 use crate::target::memory::RecordSteps;
-use event::{Record, RecordKind};
+use event::{Record, RecordKind, COMPLEX_CODE};
 use std::arch::x86_64::*;
 
 /// What records of each kind may be.
@@ -27,7 +28,9 @@ pub(super) struct Rules {
     pub(super) first_missing: [u32; KINDS],
     /// The greatest code of a size.
     pub(super) size_max: [u32; KINDS],
-    /// The bits that `extra` may have.
+    /// The bits that `extra` must have.
+    pub(super) extra_has: [u32; KINDS],
+    /// The bits that `extra` may have in addition.
     pub(super) extra: [u32; KINDS],
 }
 
@@ -39,8 +42,8 @@ pub(super) struct Copied {
     /// A bit for each step, the lowest for the first: whether it must be examined, and was not
     /// counted.
     pub(super) doubtful: u64,
-    /// Events of a tool in the other steps.
-    pub(super) events: usize,
+    /// Events of a tool in the other steps, and records of masked accesses that begin there.
+    pub(super) others: usize,
 }
 
 /// The most steps that are copied at once.
@@ -75,13 +78,16 @@ impl Wide {
 /// The event of a tool, which is no plain reference although its kind is that of words of calls.
 const EVENT: i32 = (RecordKind::Tool as i32) << 4;
 
+/// Records of a masked access, the only group that passes.
+const MASKED_RECORDS: usize = 2;
+
 /// Words of the sums in which kinds that exist have their bytes.
 const WORDS: usize = RecordKind::DataPage as usize / 4 + 1;
 
 #[target_feature(enable = "avx512f,popcnt")]
 fn copy(from: &RecordSteps, into: &mut [Record], rules: &Rules, sums: &mut Sums) -> Copied {
-    let [first_missing, size_max, extra_bits] =
-        [&rules.first_missing, &rules.size_max, &rules.extra].map(|rule| load(rule));
+    let [first_missing, size_max, extra_has, extra_bits] =
+        [&rules.first_missing, &rules.size_max, &rules.extra_has, &rules.extra].map(|rule| load(rule));
     // The sums stay in registers meanwhile.
     let addends: [__m512i; WORDS] = std::array::from_fn(|word| load(&ADDENDS[word]));
     let mut counts: [__m512i; WORDS] = std::array::from_fn(|word| load(&sums[word]));
@@ -90,7 +96,7 @@ fn copy(from: &RecordSteps, into: &mut [Record], rules: &Rules, sums: &mut Sums)
     let thirds = _mm512_set_epi32(30, 26, 22, 18, 14, 10, 6, 2, 30, 26, 22, 18, 14, 10, 6, 2);
     let fourths = _mm512_add_epi32(thirds, _mm512_set1_epi32(1));
     let (low_byte, size_bits) = (_mm512_set1_epi32(0xff), _mm512_set1_epi32(0xf));
-    let event = _mm512_set1_epi32(EVENT);
+    let (event, complex) = (_mm512_set1_epi32(EVENT), _mm512_set1_epi32(COMPLEX_CODE.into()));
     let mut copied = Copied { steps: from.len(), ..Copied::default() };
     for (number, into) in into.as_chunks_mut::<KINDS>().0.iter_mut().take(from.len()).enumerate() {
         let quarters = from.load(number);
@@ -111,7 +117,8 @@ fn copy(from: &RecordSteps, into: &mut [Record], rules: &Rules, sums: &mut Sums)
         );
         let size = _mm512_and_si512(what, size_bits);
         let fits = _mm512_mask_cmple_epu32_mask(exists, size, _mm512_permutexvar_epi32(kind, size_max));
-        let beyond = _mm512_andnot_si512(_mm512_permutexvar_epi32(kind, extra_bits), extra);
+        let wrong = _mm512_xor_si512(_mm512_permutexvar_epi32(kind, extra_has), extra);
+        let beyond = _mm512_andnot_si512(_mm512_permutexvar_epi32(kind, extra_bits), wrong);
         let passes = _mm512_mask_testn_epi32_mask(fits, beyond, beyond) == u16::MAX;
         // A doubtful step counts nothing here.
         let counted = u16::from(passes).wrapping_neg();
@@ -119,9 +126,12 @@ fn copy(from: &RecordSteps, into: &mut [Record], rules: &Rules, sums: &mut Sums)
         for (count, addends) in counts.iter_mut().zip(addends) {
             *count = _mm512_mask_add_epi32(*count, counted, *count, _mm512_permutexvar_epi32(kind, addends));
         }
+        let code = _mm512_and_si512(what, low_byte);
+        let groups = _mm512_mask_cmpeq_epi32_mask(counted, code, complex);
+        copied.others += groups.count_ones() as usize * MASKED_RECORDS;
         if has_events {
-            let events = _mm512_mask_cmpeq_epi32_mask(counted, _mm512_and_si512(what, low_byte), event);
-            copied.events += events.count_ones() as usize;
+            let events = _mm512_mask_cmpeq_epi32_mask(counted, code, event);
+            copied.others += events.count_ones() as usize;
         }
     }
     for (sums, count) in sums.iter_mut().zip(counts) {
