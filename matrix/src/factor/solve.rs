@@ -11,6 +11,7 @@
 //! Source: Golub and Van Loan 2013, section 3.1; Elmroth et al. 2004 (recursion).
 
 use super::block::{self, fill, map, Work};
+use super::near;
 use super::options::{on_columns, Factor};
 use super::product::{narrow_product, product};
 use super::shape::{same, Conjugation, Diagonal, Side, Triangle, Triangular};
@@ -118,6 +119,9 @@ pub(super) fn lower<T: Element>(
     let unit = block::block_size::<T>(options.kernel);
     if size <= unit {
         block::solve(options.kernel, l, diagonal, b, work);
+        return Ok(());
+    }
+    if T::PARTS == 1 && size <= NEAR && near::solve(options.kernel, l, diagonal, b.reborrow())? {
         return Ok(());
     }
     let strip = if b.strides().0.abs() == 1 { STRIP } else { 2 * STRIP };

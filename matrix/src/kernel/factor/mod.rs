@@ -19,8 +19,10 @@ mod lanes;
 mod lu;
 mod reflect;
 mod solve;
+mod strips;
 mod triangle;
 
+pub(crate) use strips::{panel_start, HIGH};
 pub(crate) use triangle::SmallTriangle;
 pub(crate) use triangle::{Order, Place, MOST_LANES};
 
@@ -45,6 +47,12 @@ pub(crate) struct FactorKernels<T: 'static> {
     /// `B ← L⁻¹·B` where the entries of a column of `B` are adjacent: `B`, the distance from one
     /// column to the next, and the number of columns.
     pub(crate) solve_down: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
+    /// The vectors of the widest strip.
+    pub(crate) strip_vectors: usize,
+    /// Copies a triangle for `solve_strip`; see `strips::pack`.
+    pub(crate) pack: unsafe fn(Place<*const T>, bool, *mut T, *mut T),
+    /// Solves a strip of right-hand sides; see `strips::solve`.
+    pub(crate) solve_strip: unsafe fn((*const T, *const T, usize), *mut T, isize, usize),
     /// Reads a triangle for the solves; see `triangle::read`.
     pub(crate) read: unsafe fn(&mut SmallTriangle<T>, Place<*const T>, bool),
     /// Reads a triangle for `cholesky`; see `triangle::load`.
@@ -106,7 +114,7 @@ find!(f64, f64, AVX512_F64, AVX2_F64, NEON_F64, SCALAR_F64);
 macro_rules! kernels {
     ($name:ident, $module:ident, $lanes:ident, $real:ty $(, $feature:literal)?) => {
         mod $module {
-            use super::{cholesky, lu, reflect, solve, triangle, Place, SmallTriangle, MOST_LANES};
+            use super::{cholesky, lu, reflect, solve, strips, triangle, Place, SmallTriangle, MOST_LANES};
 
             /// # Safety
             /// The requirements of [`solve::across`].
@@ -121,6 +129,25 @@ macro_rules! kernels {
             pub(super) unsafe fn solve_down(t: &SmallTriangle<$real>, b: *mut $real, stride: isize, cols: usize) {
                 // SAFETY: the caller's promise.
                 unsafe { solve::down::<super::$lanes>(t, b, stride, cols) }
+            }
+            /// # Safety
+            /// The requirements of [`strips::pack`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn pack(l: Place<*const $real>, is_unit: bool, to: *mut $real, reciprocals: *mut $real) {
+                // SAFETY: the caller's promise.
+                unsafe { strips::pack::<super::$lanes>(l, is_unit, to, reciprocals) }
+            }
+            /// # Safety
+            /// The requirements of [`strips::solve`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn solve_strip(
+                l: (*const $real, *const $real, usize),
+                x: *mut $real,
+                stride: isize,
+                vectors: usize,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { strips::solve::<super::$lanes>(l, x, stride, vectors) }
             }
             /// # Safety
             /// The requirements of [`triangle::read`].
@@ -190,6 +217,9 @@ macro_rules! kernels {
             lanes: <$lanes as lanes::Lanes>::COUNT,
             solve_across: $module::solve_across,
             solve_down: $module::solve_down,
+            strip_vectors: <$lanes as lanes::Lanes>::STRIP,
+            pack: $module::pack,
+            solve_strip: $module::solve_strip,
             read: $module::read,
             load: $module::load,
             save: $module::save,
