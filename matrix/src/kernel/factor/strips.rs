@@ -10,6 +10,7 @@
 //! one multiplies by `D⁻¹`. Each entry's sum has the same order whatever the strip's width.
 
 use super::lanes::{Float, Lanes};
+use std::ops::Range;
 
 /// The rows of a panel.
 pub(crate) const HIGH: usize = 8;
@@ -40,26 +41,51 @@ pub(super) unsafe fn pack<V: Lanes>(
         // SAFETY: rows and columns of the triangle, and of the panel.
         unsafe {
             for col in 0..first {
-                let mut column = [V::Real::ZERO; HIGH];
+                let to = to.wrapping_add(col * HIGH);
                 if rows == HIGH {
-                    column = at(first, col).cast::<[V::Real; HIGH]>().read_unaligned();
+                    let column = at(first, col).cast::<[V::Real; HIGH]>().read_unaligned();
+                    to.cast::<[V::Real; HIGH]>().write_unaligned(column);
                 } else {
-                    (0..rows).for_each(|row| column[row] = *at(first + row, col));
+                    part::<V>(at(first, col), 0..rows, V::Real::ONE, to);
                 }
-                to.wrapping_add(col * HIGH).cast::<[V::Real; HIGH]>().write_unaligned(column);
             }
             for col in 0..HIGH {
                 let is_stored = col < rows && !is_unit;
                 let pivot = if is_stored { *at(first + col, first + col) } else { V::Real::ONE };
                 let reciprocal = V::Real::ONE / pivot;
                 *reciprocals.wrapping_add(first + col) = reciprocal;
-                let mut column = [V::Real::ZERO; HIGH];
-                for row in (col + 1).min(rows)..rows {
-                    column[row] = *at(first + row, first + col) * reciprocal;
-                }
-                to.wrapping_add((first + col) * HIGH).cast::<[V::Real; HIGH]>().write_unaligned(column);
+                let column = at(first, first + col.min(rows - 1));
+                part::<V>(
+                    column,
+                    (col + 1).min(rows)..rows,
+                    reciprocal,
+                    to.wrapping_add((first + col) * HIGH),
+                );
             }
         }
+    }
+}
+
+/// Writes a panel's column: these rows of `from` times `factor`, and zeros.
+///
+/// # Safety
+/// The processor has the instruction set; the rows are readable, and a column is writable.
+#[inline(always)]
+unsafe fn part<V: Lanes>(from: *const V::Real, rows: Range<usize>, factor: V::Real, to: *mut V::Real) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if V::COUNT >= HIGH {
+            let column = V::load_some(from, rows).times(V::splat(factor));
+            return match V::COUNT == HIGH {
+                true => column.store(to),
+                false => column.store_some(to, 0..HIGH),
+            };
+        }
+        let mut column = [V::Real::ZERO; HIGH];
+        for row in rows {
+            column[row] = *from.wrapping_add(row) * factor;
+        }
+        to.cast::<[V::Real; HIGH]>().write_unaligned(column);
     }
 }
 
