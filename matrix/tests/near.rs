@@ -1,4 +1,4 @@
-//! Triangular solves of up to some hundred rows against substitution, at the edges of panels, of
+//! Triangular solves and products of up to some hundred rows against plain loops, at the edges of panels, of
 //! vectors and of strips, for every order of entries in memory.
 
 mod support;
@@ -56,6 +56,24 @@ fn substitute(a: &[f64], n: usize, (lower, unit): (bool, bool), b: &mut [f64]) {
     }
 }
 
+/// The product in double precision with the lower or upper triangle of `a`.
+fn multiply(a: &[f64], n: usize, (lower, unit): (bool, bool), b: &mut [f64]) {
+    for step in 0..n {
+        let i = if lower { n - 1 - step } else { step };
+        let others = if lower { 0..i } else { i + 1..n };
+        let own = if unit { b[i] } else { a[i + i * n] * b[i] };
+        b[i] = others.fold(own, |sum, k| sum + a[i + k * n] * b[k]);
+    }
+}
+
+fn apply<T: Number>(options: &Factor, is_product: bool, matrix: Triangular<'_, T>, b: StridedMut<'_, T>) {
+    match is_product {
+        true => options.multiply_triangular(Side::Left, T::ONE, matrix, b),
+        false => options.solve_triangular(Side::Left, T::ONE, matrix, b),
+    }
+    .unwrap();
+}
+
 fn check<T: Number>(kernel: &'static Kernel) {
     let mut random = Random(41);
     let options = Factor::new().kernel(kernel);
@@ -72,7 +90,8 @@ fn check<T: Number>(kernel: &'static Kernel) {
                 .collect();
         let entry = |i: usize, j: usize| T::from_parts(wide[i + j * n], 0.0);
         let exact: Vec<f64> = (0..n * n).map(|at| entry(at % n, at / n).widen()[0]).collect();
-        for (case, &k) in COLS.iter().enumerate() {
+        for (case, &k) in COLS.iter().chain(&COLS).enumerate() {
+            let is_product = case >= COLS.len();
             let (lower, unit) = ((at + case) % 2 == 0, case % 3 == 0);
             // The other triangle, and a diagonal of ones, must not be read.
             let is_read = |i: usize, j: usize| if i == j { !unit } else { (i > j) == lower };
@@ -87,20 +106,24 @@ fn check<T: Number>(kernel: &'static Kernel) {
                 let right: Vec<T> = (0..n * k).map(|_| T::random(&mut random)).collect();
                 let mut data = spread(n, k, place, |i, j| right[i + j * n]);
                 let before = data.clone();
-                options.solve_triangular(Side::Left, T::ONE, matrix, view(&mut data, n, k, place)).unwrap();
-                let context = format!("{} {n}×{k} {which} {lower} {unit} {}", kernel.name(), T::NAME);
+                apply(&options, is_product, matrix, view(&mut data, n, k, place));
+                let context =
+                    format!("{} {n}×{k} {which} {lower} {unit} {is_product} {}", kernel.name(), T::NAME);
                 let got = |i: usize, j: usize| {
                     data[(place.2 as isize + i as isize * place.0 + j as isize * place.1) as usize]
                 };
                 let mut inside = vec![false; data.len()];
                 for j in 0..k {
                     let mut want: Vec<f64> = (0..n).map(|i| right[i + j * n].widen()[0]).collect();
-                    substitute(&exact, n, (lower, unit), &mut want);
+                    match is_product {
+                        true => multiply(&exact, n, (lower, unit), &mut want),
+                        false => substitute(&exact, n, (lower, unit), &mut want),
+                    }
                     let largest = want.iter().fold(1.0, |most: f64, x| most.max(x.abs()));
                     // The same column on its own has the same bits.
                     let mut alone: Vec<T> = right[j * n..(j + 1) * n].to_vec();
                     let one = StridedMut::col_major(&mut alone, n, 1).unwrap();
-                    options.solve_triangular(Side::Left, T::ONE, matrix, one).unwrap();
+                    apply(&options, is_product, matrix, one);
                     for i in 0..n {
                         inside[(place.2 as isize + i as isize * place.0 + j as isize * place.1) as usize] =
                             true;
@@ -121,7 +144,7 @@ fn check<T: Number>(kernel: &'static Kernel) {
 }
 
 #[test]
-fn small_triangles_agree_with_substitution() {
+fn small_triangles_agree_with_plain_loops() {
     every_kernel(|kernel| {
         check::<f64>(kernel);
         check::<f32>(kernel);

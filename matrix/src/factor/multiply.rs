@@ -11,6 +11,7 @@
 //! leaf.
 
 use super::block::{self, block_size, fill, map};
+use super::near;
 use super::options::{on_columns, Factor, WORTH_INSIDE};
 use super::product::product;
 use super::shape::{same, square, Conjugation, Diagonal, Side, Triangle, Triangular};
@@ -246,6 +247,9 @@ fn multiply_lower<T: Element>(
         multiply_lower(options, l.part(at..size, at..size), diagonal, rest.reborrow(), scratch)?;
         product(&options.gemm, T::ONE, l.part(at..size, 0..at), upper.as_ref(), T::ONE, rest)?;
         return multiply_lower(options, l.part(0..at, 0..at), diagonal, upper.reborrow(), scratch);
+    }
+    if near::multiply(options.kernel, l, diagonal, b.reborrow())? {
+        return Ok(());
     }
     let (blocks, copy) = scratch.split_at_mut(blocks_len::<T>());
     copy_row_blocks(l, diagonal, blocks)?;

@@ -1,4 +1,4 @@
-//! Solves with triangles of up to some hundred rows, a strip of right-hand sides at a time.
+//! Solves and products with triangles of up to some hundred rows, a strip of columns at a time.
 //!
 //! **The problem.** Where the entries of a column of `B` are adjacent, a register holds rows of one
 //! right-hand side; half of it is above the diagonal, and a number of it is spread by a
@@ -20,9 +20,17 @@ use crate::{Element, Error};
 /// of the first-level cache.
 const FAR_BYTES: usize = 2048;
 
+/// What is done with a triangle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    Solve,
+    Multiply,
+}
+
 /// A triangle in panels, and memory for a strip.
 struct Panels<'a, T: Element> {
     kernels: &'static FactorKernels<T::Real>,
+    task: Task,
     size: usize,
     l: &'a mut [T],
     reciprocals: &'a mut [T],
@@ -36,6 +44,32 @@ pub(super) fn solve<T: Element>(
     diagonal: Diagonal,
     b: StridedMut<'_, T>,
 ) -> Result<bool, Error> {
+    apply(kernel, Task::Solve, l, diagonal, b)
+}
+
+/// `B ← L·B`. Returns whether that was done: not for complex numbers nor for a few rows, and not by
+/// kernels whose strips are one vector wide, which are slower than products of blocks.
+pub(super) fn multiply<T: Element>(
+    kernel: &'static Kernel,
+    l: Strided<'_, T>,
+    diagonal: Diagonal,
+    b: StridedMut<'_, T>,
+) -> Result<bool, Error> {
+    let kernels = block::kernels::<T>(kernel);
+    let is_small = l.rows() <= kernels.lanes;
+    if T::PARTS > 1 || is_small || kernels.strip_vectors == 1 || !block::is_adjacent(b.strides()) {
+        return Ok(false);
+    }
+    apply(kernel, Task::Multiply, l, diagonal, b)
+}
+
+fn apply<T: Element>(
+    kernel: &'static Kernel,
+    task: Task,
+    l: Strided<'_, T>,
+    diagonal: Diagonal,
+    b: StridedMut<'_, T>,
+) -> Result<bool, Error> {
     debug_assert!(T::PARTS == 1);
     let kernels = block::kernels::<T>(kernel);
     let size = l.rows();
@@ -45,11 +79,11 @@ pub(super) fn solve<T: Element>(
     let mut scratch = Buffer::<T>::scratch(triangle + padded + padded * wide)?;
     let (memory, rest) = scratch.split_at_mut(triangle);
     let (reciprocals, strip) = rest.split_at_mut(padded);
-    let mut panels = Panels { kernels, size, l: memory, reciprocals, strip };
+    let mut panels = Panels { kernels, task, size, l: memory, reciprocals, strip };
     if !panels.read(l, diagonal)? {
         return Ok(false);
     }
-    panels.solve(b)?;
+    panels.apply(b)?;
     Ok(true)
 }
 
@@ -64,18 +98,16 @@ impl<T: Element> Panels<'_, T> {
         let (start, row, col) = l.raw();
         if row == 1 {
             let place = (start.cast::<T::Real>(), col, self.size);
+            let reciprocals = match self.task {
+                Task::Solve => self.reciprocals.as_mut_ptr().cast::<T::Real>(),
+                Task::Multiply => std::ptr::null_mut(),
+            };
+            let to = self.l.as_mut_ptr().cast::<T::Real>();
             // SAFETY: the view is readable, and its rows are adjacent; the memory has room for all
             // panels and reciprocals; a `Kernel` exists only if the processor has its features.
-            unsafe {
-                let to = self.l.as_mut_ptr().cast::<T::Real>();
-                (self.kernels.pack)(
-                    place,
-                    diagonal == Diagonal::Unit,
-                    to,
-                    self.reciprocals.as_mut_ptr().cast(),
-                );
-            }
-            return Ok(self.reciprocals[..self.size].iter().all(|value| block::is_usable(value.re())));
+            unsafe { (self.kernels.pack)(place, diagonal == Diagonal::Unit, to, reciprocals) };
+            let mut pivots = self.reciprocals[..self.size].iter();
+            return Ok(self.task == Task::Multiply || pivots.all(|value| block::is_usable(value.re())));
         }
         let mut copy = Buffer::<T>::scratch(self.size * self.size)?;
         let mut square = StridedMut::col_major(&mut copy, self.size, self.size)?;
@@ -90,8 +122,8 @@ impl<T: Element> Panels<'_, T> {
         self.read(square.as_ref(), diagonal)
     }
 
-    /// Solves strip by strip.
-    fn solve(&mut self, b: StridedMut<'_, T>) -> Result<(), Error> {
+    /// Solves or multiplies strip by strip.
+    fn apply(&mut self, b: StridedMut<'_, T>) -> Result<(), Error> {
         let mut rest = if b.strides().1 == -1 { b.cols_reversed() } else { b };
         let (lanes, most) = (self.kernels.lanes, self.kernels.strip_vectors);
         let (row, col) = rest.strides();
@@ -111,13 +143,13 @@ impl<T: Element> Panels<'_, T> {
                 self.run(start, row, vectors);
                 continue;
             }
-            self.solve_copy(part, vectors)?;
+            self.apply_to_copy(part, vectors)?;
         }
         Ok(())
     }
 
-    /// Solves a copy of a strip.
-    fn solve_copy(&mut self, part: StridedMut<'_, T>, vectors: usize) -> Result<(), Error> {
+    /// Solves or multiplies a copy of a strip.
+    fn apply_to_copy(&mut self, part: StridedMut<'_, T>, vectors: usize) -> Result<(), Error> {
         let (size, cols, wide) = (self.size, part.cols(), self.wide());
         if cols < vectors * self.kernels.lanes {
             for row in self.strip.chunks_exact_mut(wide).take(size) {
@@ -136,12 +168,18 @@ impl<T: Element> Panels<'_, T> {
         Ok(())
     }
 
-    /// Solves whole vectors of whole panels of rows.
+    /// Solves or multiplies whole vectors of whole panels of rows.
     fn run(&self, x: *mut T, stride: isize, vectors: usize) {
-        let triangle = (self.l.as_ptr().cast(), self.reciprocals.as_ptr().cast(), self.size.div_ceil(HIGH));
+        let (l, x, panels) = (self.l.as_ptr().cast(), x.cast(), self.size.div_ceil(HIGH));
+        let reciprocals = self.reciprocals.as_ptr().cast();
         // SAFETY: the panels were copied; all vectors are writable in each row of the panels; a
         // `Kernel` exists only if the processor has its features.
-        unsafe { (self.kernels.solve_strip)(triangle, x.cast(), stride, vectors) };
+        unsafe {
+            match self.task {
+                Task::Solve => (self.kernels.solve_strip)((l, reciprocals, panels), x, stride, vectors),
+                Task::Multiply => (self.kernels.multiply_strip)((l, panels), x, stride, vectors),
+            }
+        }
     }
 }
 

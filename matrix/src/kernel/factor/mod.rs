@@ -49,10 +49,12 @@ pub(crate) struct FactorKernels<T: 'static> {
     pub(crate) solve_down: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
     /// The vectors of the widest strip.
     pub(crate) strip_vectors: usize,
-    /// Copies a triangle for `solve_strip`; see `strips::pack`.
+    /// Copies a triangle for strips; see `strips::pack`.
     pub(crate) pack: unsafe fn(Place<*const T>, bool, *mut T, *mut T),
     /// Solves a strip of right-hand sides; see `strips::solve`.
     pub(crate) solve_strip: unsafe fn((*const T, *const T, usize), *mut T, isize, usize),
+    /// Multiplies a strip by a triangle; see `strips::multiply`.
+    pub(crate) multiply_strip: unsafe fn((*const T, usize), *mut T, isize, usize),
     /// Reads a triangle for the solves; see `triangle::read`.
     pub(crate) read: unsafe fn(&mut SmallTriangle<T>, Place<*const T>, bool),
     /// Reads a triangle for `cholesky`; see `triangle::load`.
@@ -150,6 +152,18 @@ macro_rules! kernels {
                 unsafe { strips::solve::<super::$lanes>(l, x, stride, vectors) }
             }
             /// # Safety
+            /// The requirements of [`strips::multiply`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn multiply_strip(
+                l: (*const $real, usize),
+                x: *mut $real,
+                stride: isize,
+                vectors: usize,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { strips::multiply::<super::$lanes>(l, x, stride, vectors) }
+            }
+            /// # Safety
             /// The requirements of [`triangle::read`].
             $(#[target_feature(enable = $feature)])?
             pub(super) unsafe fn read(t: &mut SmallTriangle<$real>, place: Place<*const $real>, is_unit: bool) {
@@ -220,6 +234,7 @@ macro_rules! kernels {
             strip_vectors: <$lanes as lanes::Lanes>::STRIP,
             pack: $module::pack,
             solve_strip: $module::solve_strip,
+            multiply_strip: $module::multiply_strip,
             read: $module::read,
             load: $module::load,
             save: $module::save,

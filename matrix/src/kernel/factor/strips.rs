@@ -1,4 +1,4 @@
-//! Solves with a lower triangle of many blocks: `X ← L⁻¹·X` for a strip of right-hand sides whose
+//! A lower triangle of many blocks, `X ← L⁻¹·X` and `X ← L·X`, for a strip of columns of `X` whose
 //! rows' entries are adjacent.
 //!
 //! **What.** `L` is copied to panels of [`HIGH`] rows, column by column, each with the square on
@@ -7,7 +7,7 @@
 //! multiply-add for each entry of `L` below the diagonal and each vector, and none for those above;
 //! numbers of `L` come as broadcasts from memory. **Rounding.** As in [`super::solve`]: with `L =
 //! L′·D` on the diagonal, where `L′` has ones there, steps subtract columns of `L′`, and the last
-//! one multiplies by `D⁻¹`. Each entry's sum has the same order whatever the strip's width.
+//! one multiplies by `D⁻¹`. **Products** go from the last panel to the first. Each entry's sum has the same order whatever the strip's width.
 
 use super::lanes::{Float, Lanes};
 use std::ops::Range;
@@ -21,12 +21,13 @@ pub(crate) const fn panel_start(index: usize) -> usize {
     index * (index + 1) / 2 * HIGH * HIGH
 }
 
-/// Copies the lower triangle of `l` to panels, and the reciprocals of its diagonal. A column's
-/// entries are adjacent. Rows that fill the last panel are zeros, with reciprocals of 1.
+/// Copies the lower triangle of `l` to panels. A column's entries are adjacent. Rows that fill the
+/// last panel are zeros. For solves there are reciprocals of the diagonal, and columns of the squares
+/// there are multiplied by them; for products, `reciprocals` is null.
 ///
 /// # Safety
-/// The triangle is readable, `size` rows whose columns lie `stride` apart; so many panels are
-/// writable at `to`, and their rows at `reciprocals`.
+/// The processor has the instruction set; the triangle is readable, `size` rows whose columns lie
+/// `stride` apart; so many panels are writable at `to`, and their rows at `reciprocals`.
 #[inline(always)]
 pub(super) unsafe fn pack<V: Lanes>(
     (l, stride, size): (*const V::Real, isize, usize),
@@ -52,15 +53,16 @@ pub(super) unsafe fn pack<V: Lanes>(
             for col in 0..HIGH {
                 let is_stored = col < rows && !is_unit;
                 let pivot = if is_stored { *at(first + col, first + col) } else { V::Real::ONE };
-                let reciprocal = V::Real::ONE / pivot;
-                *reciprocals.wrapping_add(first + col) = reciprocal;
                 let column = at(first, first + col.min(rows - 1));
-                part::<V>(
-                    column,
-                    (col + 1).min(rows)..rows,
-                    reciprocal,
-                    to.wrapping_add((first + col) * HIGH),
-                );
+                let (below, to) = ((col + 1).min(rows)..rows, to.wrapping_add((first + col) * HIGH));
+                if reciprocals.is_null() {
+                    part::<V>(column, below, V::Real::ONE, to);
+                    *to.wrapping_add(col) = pivot;
+                } else {
+                    let reciprocal = V::Real::ONE / pivot;
+                    *reciprocals.wrapping_add(first + col) = reciprocal;
+                    part::<V>(column, below, reciprocal, to);
+                }
             }
         }
     }
@@ -157,6 +159,93 @@ unsafe fn strip<V: Lanes, const P: usize>(
             column = column.eliminate::<V, P, 6>(stride, &mut sums);
             column = column.eliminate::<V, P, 7>(stride, &mut sums);
             (l, reciprocals, own) = (column.l, column.reciprocals, column.row);
+        }
+    }
+}
+
+/// Multiplies a strip of `vectors` vectors, at most [`Lanes::STRIP`].
+///
+/// # Safety
+/// The processor has the instruction set; `panels` panels are readable at `l`; as many rows of the
+/// strip are writable at `x`, `stride` apart.
+#[inline(always)]
+pub(super) unsafe fn multiply<V: Lanes>(
+    (l, panels): (*const V::Real, usize),
+    x: *mut V::Real,
+    stride: isize,
+    vectors: usize,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match vectors {
+            3 if V::STRIP >= 3 => products::<V, 3>((l, panels), x, stride),
+            2 if V::STRIP >= 2 => products::<V, 2>((l, panels), x, stride),
+            _ => products::<V, 1>((l, panels), x, stride),
+        }
+    }
+}
+
+/// Multiplies `P` vectors.
+///
+/// # Safety
+/// The requirements of [`multiply`] for `P` vectors.
+#[inline(always)]
+unsafe fn products<V: Lanes, const P: usize>(
+    (l, panels): (*const V::Real, usize),
+    x: *mut V::Real,
+    stride: isize,
+) {
+    for panel in (0..panels).rev() {
+        let (mut l, mut known) = (l.wrapping_add(panel_start(panel)), x);
+        // SAFETY: rows of the strip up to those of this panel, and the panel's columns. Rows above
+        // have not been written yet.
+        unsafe {
+            let mut sums = [[V::splat(V::Real::ZERO); P]; HIGH];
+            for _ in 0..panel * HIGH {
+                column::<V, P, 0>(l, known, &mut sums);
+                (l, known) = (l.wrapping_add(HIGH), known.wrapping_offset(stride));
+            }
+            let own = known;
+            let row = |r: usize| own.wrapping_offset(r as isize * stride);
+            // Written out, as places in registers have no index.
+            column::<V, P, 0>(l, row(0), &mut sums);
+            column::<V, P, 1>(l.wrapping_add(HIGH), row(1), &mut sums);
+            column::<V, P, 2>(l.wrapping_add(2 * HIGH), row(2), &mut sums);
+            column::<V, P, 3>(l.wrapping_add(3 * HIGH), row(3), &mut sums);
+            column::<V, P, 4>(l.wrapping_add(4 * HIGH), row(4), &mut sums);
+            column::<V, P, 5>(l.wrapping_add(5 * HIGH), row(5), &mut sums);
+            column::<V, P, 6>(l.wrapping_add(6 * HIGH), row(6), &mut sums);
+            column::<V, P, 7>(l.wrapping_add(7 * HIGH), row(7), &mut sums);
+            for r in 0..HIGH {
+                for p in 0..P {
+                    sums[r][p].store(row(r).wrapping_add(p * V::COUNT));
+                }
+            }
+        }
+    }
+}
+
+/// Adds a column of a panel, from row `FIRST` on, times a row of the strip.
+///
+/// # Safety
+/// The processor has the instruction set; the column is readable at `l`, and the row at `x`.
+#[inline(always)]
+unsafe fn column<V: Lanes, const P: usize, const FIRST: usize>(
+    l: *const V::Real,
+    x: *const V::Real,
+    sums: &mut [[V; P]; HIGH],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut right = [sums[0][0]; P];
+        for p in 0..P {
+            right[p] = V::load(x.wrapping_add(p * V::COUNT));
+        }
+        for r in FIRST..HIGH {
+            let factor = V::splat(*l.wrapping_add(r));
+            for p in 0..P {
+                sums[r][p] = sums[r][p].plus_product(factor, right[p]);
+            }
         }
     }
 }
