@@ -2,10 +2,10 @@
 //!
 //! **Triangular**, in place: every product is brought to `B ← L·B` with a lower triangle (see
 //! `solve`), which halves `L`: the lower half of `B` comes first, because the upper half is its
-//! input. Smaller triangles are copied in blocks of a few rows, with zeros above the diagonal, and
-//! multiplied by a copy of a few columns of `B` at a time. **Symmetric**: blocks of
-//! columns of the whole matrix are made in scratch memory and multiplied, one pass over the matrix
-//! for all columns of `B`.
+//! input. Smaller triangles are multiplied by strips ([`near`]), or copied in blocks of a few rows,
+//! with zeros above the diagonal, and multiplied by a copy of a few columns of `B` at a time.
+//! **Symmetric**: blocks of columns of the whole matrix are made in scratch memory and multiplied,
+//! one pass over the matrix for all columns of `B`.
 //!
 //! **Leaves out** the skipping of zeros: NaN and infinities of `B` may spread to all rows of a
 //! leaf.

@@ -96,8 +96,8 @@ impl<T: Element> Panels<'_, T> {
     /// Copies the triangle. Returns whether all reciprocals of its diagonal are usable.
     fn read(&mut self, l: Strided<'_, T>, diagonal: Diagonal) -> Result<bool, Error> {
         let (start, row, col) = l.raw();
-        if row == 1 {
-            let place = (start.cast::<T::Real>(), col, self.size);
+        if row.abs() == 1 {
+            let place = (start.cast::<T::Real>(), row, (col, self.size));
             let reciprocals = match self.task {
                 Task::Solve => self.reciprocals.as_mut_ptr().cast::<T::Real>(),
                 Task::Multiply => std::ptr::null_mut(),
@@ -112,14 +112,12 @@ impl<T: Element> Panels<'_, T> {
         let mut copy = Buffer::<T>::scratch(self.size * self.size)?;
         let mut square = StridedMut::col_major(&mut copy, self.size, self.size)?;
         // Reversed rows and columns are turned back, so that blocks are transposed in registers.
-        let (from, to) = match (row, col) {
-            (row, col) if row < 0 && col < 0 => {
-                (l.rows_reversed().cols_reversed(), square.reborrow().rows_reversed().cols_reversed())
-            }
-            _ => (l, square.reborrow()),
-        };
-        block::copy(from, to);
-        self.read(square.as_ref(), diagonal)
+        if row > 0 || col > 0 {
+            block::copy(l, square.reborrow());
+            return self.read(square.as_ref(), diagonal);
+        }
+        block::copy(l.rows_reversed().cols_reversed(), square.reborrow());
+        self.read(square.as_ref().rows_reversed().cols_reversed(), diagonal)
     }
 
     /// Solves or multiplies strip by strip.
@@ -127,7 +125,8 @@ impl<T: Element> Panels<'_, T> {
         let mut rest = if b.strides().1 == -1 { b.cols_reversed() } else { b };
         let (lanes, most) = (self.kernels.lanes, self.kernels.strip_vectors);
         let (row, col) = rest.strides();
-        let in_place = col == 1 && self.size % HIGH == 0 && row.unsigned_abs() * size_of::<T>() < FAR_BYTES;
+        let in_place =
+            col == 1 && self.size.is_multiple_of(HIGH) && row.unsigned_abs() * size_of::<T>() < FAR_BYTES;
         // Zeros in the rows that fill the last panel: anything else could be slow to compute with.
         let wide = self.wide();
         self.strip[self.size * wide..].fill(T::ZERO);

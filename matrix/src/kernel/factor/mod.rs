@@ -36,6 +36,10 @@ pub(crate) type LuPanel<T> = unsafe fn(*mut T, isize, usize, usize, &mut [usize]
 /// this one for `i < j`. Returns τ.
 pub(crate) type ReflectColumn<T> = unsafe fn(*mut T, isize, usize, usize, usize, &mut [T; MOST_LANES]) -> T;
 
+/// A triangle in memory: its first entry, the distances from one row to the next, which is 1 or −1,
+/// and from one column to the next, and the number of rows.
+pub(crate) type Reached<T> = (*const T, isize, (isize, usize));
+
 /// The kernels for one real type. Functions need the instruction set, and valid addresses.
 #[derive(Debug)]
 pub(crate) struct FactorKernels<T: 'static> {
@@ -50,7 +54,7 @@ pub(crate) struct FactorKernels<T: 'static> {
     /// The vectors of the widest strip.
     pub(crate) strip_vectors: usize,
     /// Copies a triangle for strips; see `strips::pack`.
-    pub(crate) pack: unsafe fn(Place<*const T>, bool, *mut T, *mut T),
+    pub(crate) pack: unsafe fn(Reached<T>, bool, *mut T, *mut T),
     /// Solves a strip of right-hand sides; see `strips::solve`.
     pub(crate) solve_strip: unsafe fn((*const T, *const T, usize), *mut T, isize, usize),
     /// Multiplies a strip by a triangle; see `strips::multiply`.
@@ -116,7 +120,7 @@ find!(f64, f64, AVX512_F64, AVX2_F64, NEON_F64, SCALAR_F64);
 macro_rules! kernels {
     ($name:ident, $module:ident, $lanes:ident, $real:ty $(, $feature:literal)?) => {
         mod $module {
-            use super::{cholesky, lu, reflect, solve, strips, triangle, Place, SmallTriangle, MOST_LANES};
+            use super::{cholesky, lu, reflect, solve, strips, triangle, Place, Reached, SmallTriangle, MOST_LANES};
 
             /// # Safety
             /// The requirements of [`solve::across`].
@@ -135,7 +139,7 @@ macro_rules! kernels {
             /// # Safety
             /// The requirements of [`strips::pack`].
             $(#[target_feature(enable = $feature)])?
-            pub(super) unsafe fn pack(l: Place<*const $real>, is_unit: bool, to: *mut $real, reciprocals: *mut $real) {
+            pub(super) unsafe fn pack(l: Reached<$real>, is_unit: bool, to: *mut $real, reciprocals: *mut $real) {
                 // SAFETY: the caller's promise.
                 unsafe { strips::pack::<super::$lanes>(l, is_unit, to, reciprocals) }
             }

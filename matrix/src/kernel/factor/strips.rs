@@ -21,8 +21,8 @@ pub(crate) const fn panel_start(index: usize) -> usize {
     index * (index + 1) / 2 * HIGH * HIGH
 }
 
-/// Copies the lower triangle of `l` to panels. A column's entries are adjacent. Rows that fill the
-/// last panel are zeros. For solves there are reciprocals of the diagonal, and columns of the squares
+/// Copies the lower triangle of `l` to panels. A column's entries are adjacent, `step` apart, which is
+/// 1 or −1. Rows that fill the last panel are zeros. For solves there are reciprocals of the diagonal, and columns of the squares
 /// there are multiplied by them; for products, `reciprocals` is null.
 ///
 /// # Safety
@@ -30,12 +30,12 @@ pub(crate) const fn panel_start(index: usize) -> usize {
 /// `stride` apart; so many panels are writable at `to`, and their rows at `reciprocals`.
 #[inline(always)]
 pub(super) unsafe fn pack<V: Lanes>(
-    (l, stride, size): (*const V::Real, isize, usize),
+    (l, step, (stride, size)): (*const V::Real, isize, (isize, usize)),
     is_unit: bool,
     to: *mut V::Real,
     reciprocals: *mut V::Real,
 ) {
-    let at = |row: usize, col: usize| l.wrapping_offset(col as isize * stride).wrapping_add(row);
+    let at = |row: usize, col: usize| l.wrapping_offset(col as isize * stride + row as isize * step);
     for panel in 0..size.div_ceil(HIGH) {
         let (first, to) = (panel * HIGH, to.wrapping_add(panel_start(panel)));
         let rows = HIGH.min(size - first);
@@ -44,16 +44,20 @@ pub(super) unsafe fn pack<V: Lanes>(
             for col in 0..first {
                 let to = to.wrapping_add(col * HIGH);
                 if rows == HIGH {
-                    let column = at(first, col).cast::<[V::Real; HIGH]>().read_unaligned();
+                    let lowest = if step == 1 { first } else { first + HIGH - 1 };
+                    let mut column = at(lowest, col).cast::<[V::Real; HIGH]>().read_unaligned();
+                    if step != 1 {
+                        column.reverse();
+                    }
                     to.cast::<[V::Real; HIGH]>().write_unaligned(column);
                 } else {
-                    part::<V>(at(first, col), 0..rows, V::Real::ONE, to);
+                    part::<V>((at(first, col), step), 0..rows, V::Real::ONE, to);
                 }
             }
             for col in 0..HIGH {
                 let is_stored = col < rows && !is_unit;
                 let pivot = if is_stored { *at(first + col, first + col) } else { V::Real::ONE };
-                let column = at(first, first + col.min(rows - 1));
+                let column = (at(first, first + col.min(rows - 1)), step);
                 let (below, to) = ((col + 1).min(rows)..rows, to.wrapping_add((first + col) * HIGH));
                 if reciprocals.is_null() {
                     part::<V>(column, below, V::Real::ONE, to);
@@ -68,15 +72,20 @@ pub(super) unsafe fn pack<V: Lanes>(
     }
 }
 
-/// Writes a panel's column: these rows of `from` times `factor`, and zeros.
+/// Writes a panel's column: these rows of `from`, which are `step` apart, times `factor`, and zeros.
 ///
 /// # Safety
 /// The processor has the instruction set; the rows are readable, and a column is writable.
 #[inline(always)]
-unsafe fn part<V: Lanes>(from: *const V::Real, rows: Range<usize>, factor: V::Real, to: *mut V::Real) {
+unsafe fn part<V: Lanes>(
+    (from, step): (*const V::Real, isize),
+    rows: Range<usize>,
+    factor: V::Real,
+    to: *mut V::Real,
+) {
     // SAFETY: the caller's promise.
     unsafe {
-        if V::COUNT >= HIGH {
+        if V::COUNT >= HIGH && step == 1 {
             let column = V::load_some(from, rows).times(V::splat(factor));
             return match V::COUNT == HIGH {
                 true => column.store(to),
@@ -85,7 +94,7 @@ unsafe fn part<V: Lanes>(from: *const V::Real, rows: Range<usize>, factor: V::Re
         }
         let mut column = [V::Real::ZERO; HIGH];
         for row in rows {
-            column[row] = *from.wrapping_add(row) * factor;
+            column[row] = *from.wrapping_offset(row as isize * step) * factor;
         }
         to.cast::<[V::Real; HIGH]>().write_unaligned(column);
     }
