@@ -47,8 +47,9 @@ pub(super) fn solve<T: Element>(
     apply(kernel, Task::Solve, l, diagonal, b)
 }
 
-/// `B ← L·B`. Returns whether that was done: not for complex numbers nor for a few rows, and not by
-/// kernels whose strips are one vector wide, which are slower than products of blocks.
+/// `B ← L·B`. Returns whether that was done: not for complex numbers, nor for few rows or a few
+/// behind whole vectors, and not by kernels whose strips are one vector wide: products of blocks are
+/// faster there.
 pub(super) fn multiply<T: Element>(
     kernel: &'static Kernel,
     l: Strided<'_, T>,
@@ -56,7 +57,9 @@ pub(super) fn multiply<T: Element>(
     b: StridedMut<'_, T>,
 ) -> Result<bool, Error> {
     let kernels = block::kernels::<T>(kernel);
-    let is_small = l.rows() <= kernels.lanes;
+    let (rows, lanes) = (l.rows(), kernels.lanes);
+    // Rows are transposed in blocks of a vector's height, the last of which should be half full.
+    let is_small = rows <= lanes || rows.next_multiple_of(lanes) - rows > lanes / 2;
     if T::PARTS > 1 || is_small || kernels.strip_vectors == 1 || !block::is_adjacent(b.strides()) {
         return Ok(false);
     }
