@@ -1,5 +1,5 @@
-//! Triangular solves and products of up to some hundred rows against plain loops, at the edges of panels, of
-//! vectors and of strips, for every order of entries in memory.
+//! Triangular solves and products of up to some hundred rows against plain loops, at the edges of
+//! panels, of vectors and of strips, for every order of entries in memory.
 
 mod support;
 

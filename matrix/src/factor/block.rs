@@ -90,8 +90,8 @@ fn read_triangle<T: Element>(
     t.reciprocals[..size].iter().all(|&reciprocal| is_usable(reciprocal))
 }
 
-/// Whether a number can be divided by with this reciprocal of it: that of a tiny number is infinite,
-/// that of a huge one loses digits.
+/// Whether a number can be divided by with this reciprocal of it: that of a tiny number is
+/// infinite, that of a huge one loses digits.
 #[inline]
 pub(super) fn is_usable<R: Real>(reciprocal: R) -> bool {
     // No product with the smallest number: results below it take a hundred cycles on some

@@ -48,8 +48,8 @@ pub(super) fn solve<T: Element>(
 }
 
 /// `B ← L·B`. Returns whether that was done: not for complex numbers, nor for few rows or a few
-/// behind whole vectors, and not by kernels whose strips are one vector wide: products of blocks are
-/// faster there.
+/// behind whole vectors, and not by kernels whose strips are one vector wide: products of blocks
+/// are faster there.
 pub(super) fn multiply<T: Element>(
     kernel: &'static Kernel,
     l: Strided<'_, T>,

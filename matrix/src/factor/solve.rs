@@ -4,9 +4,9 @@
 //! columns turns an upper triangle into a lower one, so every system is `L·X = B` with a lower
 //! triangle. **The recursion** halves `L`: the upper half is solved, its product is subtracted from
 //! the lower half of `B`, and that is solved. Nearly all work is in products. Triangles of up to
-//! [`NEAR`] rows are solved by strips ([`near`]); those with pivots whose reciprocals are not usable,
-//! and of complex numbers, take `B` a few columns at a time, so that everything stays in the
-//! first-level cache.
+//! [`NEAR`] rows are solved by strips ([`near`]); those with pivots whose reciprocals are not
+//! usable, and of complex numbers, take `B` a few columns at a time, so that everything stays in
+//! the first-level cache.
 //!
 //! **Leaves out** the inversion of diagonal blocks, which is faster and less accurate.
 //! Source: Golub and Van Loan 2013, section 3.1; Elmroth et al. 2004 (recursion).

@@ -277,8 +277,8 @@ impl<T: Element> Job<T> {
         let cols = self.clip.reached(rows.clone(), cols, panel);
         for (k, depth) in self.depths(0..self.k) {
             let panels = Panels { start, stride: panel * depth, panel };
-            // SAFETY: these rows lie in the array, and scratch memory was made for all of them up to
-            // the last one. Rows begin at a panel. The caller guarantees rows and columns of C.
+            // SAFETY: these rows lie in the array, and scratch memory was made for all of them up
+            // to the last one. Rows begin at a panel. The caller guarantees rows and columns of C.
             unsafe {
                 // Rows of other threads, which are columns here.
                 plain.copy((0, rows.start), (k, depth), panels);

@@ -7,7 +7,8 @@
 //! multiply-add for each entry of `L` below the diagonal and each vector, and none for those above;
 //! numbers of `L` come as broadcasts from memory. **Rounding.** As in [`super::solve`]: with `L =
 //! L′·D` on the diagonal, where `L′` has ones there, steps subtract columns of `L′`, and the last
-//! one multiplies by `D⁻¹`. **Products** go from the last panel to the first. Each entry's sum has the same order whatever the strip's width.
+//! one multiplies by `D⁻¹`. **Products** go from the last panel to the first. Each entry's sum has
+//! the same order whatever the strip's width.
 
 use super::lanes::{Float, Lanes};
 use std::ops::Range;
@@ -21,9 +22,10 @@ pub(crate) const fn panel_start(index: usize) -> usize {
     index * (index + 1) / 2 * HIGH * HIGH
 }
 
-/// Copies the lower triangle of `l` to panels. A column's entries are adjacent, `step` apart, which is
-/// 1 or −1. Rows that fill the last panel are zeros. For solves there are reciprocals of the diagonal, and columns of the squares
-/// there are multiplied by them; for products, `reciprocals` is null.
+/// Copies the lower triangle of `l` to panels. A column's entries are adjacent, `step` apart, which
+/// is 1 or −1. Rows that fill the last panel are zeros. For solves there are reciprocals of the
+/// diagonal, and columns of the squares there are multiplied by them; for products, `reciprocals`
+/// is null.
 ///
 /// # Safety
 /// The processor has the instruction set; the triangle is readable, `size` rows whose columns lie
@@ -72,7 +74,8 @@ pub(super) unsafe fn pack<V: Lanes>(
     }
 }
 
-/// Writes a panel's column: these rows of `from`, which are `step` apart, times `factor`, and zeros.
+/// Writes a panel's column: these rows of `from`, which are `step` apart, times `factor`, and
+/// zeros.
 ///
 /// # Safety
 /// The processor has the instruction set; the rows are readable, and a column is writable.
