@@ -5,7 +5,8 @@ mod support;
 
 use lightfoot_matrix::race::Lapack;
 use lightfoot_matrix::{
-    BlockedMatrix, Diagonal, Error, Factor, Side, Strided, StridedMut, StridedShape, Triangle, Triangular,
+    BlockedMatrix, Diagonal, Error, Factor, Gemm, Side, Strided, StridedMut, StridedShape, Triangle,
+    Triangular,
 };
 use proptest::prelude::*;
 use support::Random;
@@ -412,6 +413,33 @@ proptest! {
         for (at, value) in product.iter().enumerate() {
             let want = if at % (n + 1) == 0 { 1.0 } else { 0.0 };
             prop_assert!((value - want).abs() < 1e-12, "{at}: {value}");
+        }
+    }
+}
+
+/// Both operands are one array, whose rows are copied once.
+#[test]
+fn large_symmetric_products_have_the_bits_of_whole_ones() {
+    let mut random = Random(77);
+    for (n, k, beta) in [(610usize, 733usize, 0.0), (600, 530, 0.5), (701, 1100, 0.0)] {
+        let a: Vec<f64> = (0..n * k).map(|_| random.unit()).collect();
+        let old: Vec<f64> = (0..n * n).map(|_| random.unit()).collect();
+        let source = Strided::col_major(&a, n, k).unwrap();
+        let mut whole = old.clone();
+        let view = StridedMut::col_major(&mut whole, n, n).unwrap();
+        Gemm::new().multiply_strided(-1.5, source, source.transposed(), beta, view).unwrap();
+        for (triangle, threads) in
+            [(Triangle::Lower, 1), (Triangle::Lower, 2), (Triangle::Lower, 3), (Triangle::Upper, 2)]
+        {
+            let mut part = old.clone();
+            let view = StridedMut::col_major(&mut part, n, n).unwrap();
+            Factor::new().threads(threads).rank_k_update(triangle, -1.5, source, beta, view).unwrap();
+            for (at, (&part, (&whole, &old))) in part.iter().zip(whole.iter().zip(&old)).enumerate() {
+                let (i, j) = (at % n, at / n);
+                let is_given = i == j || (i > j) == (triangle == Triangle::Lower);
+                let want = if is_given { whole } else { old };
+                assert_eq!(part.to_bits(), want.to_bits(), "{n} {k} {triangle:?} {threads} ({i}, {j})");
+            }
         }
     }
 }

@@ -87,12 +87,17 @@ fn read_triangle<T: Element>(
             }
         }
     }
-    // The reciprocal of a tiny number is infinite, that of a huge one loses digits.
-    let is_usable = |value: T::Real| {
-        let size = value.abs();
-        size >= T::Real::MIN_POSITIVE && size * T::Real::MIN_POSITIVE <= T::Real::ONE
-    };
     t.reciprocals[..size].iter().all(|&reciprocal| is_usable(reciprocal))
+}
+
+/// Whether a number can be divided by with this reciprocal of it: that of a tiny number is
+/// infinite, that of a huge one loses digits.
+#[inline]
+pub(super) fn is_usable<R: Real>(reciprocal: R) -> bool {
+    // No product with the smallest number: results below it take a hundred cycles on some
+    // processors.
+    let (size, largest) = (reciprocal.abs(), R::ONE / R::MIN_POSITIVE);
+    size >= R::MIN_POSITIVE && size <= largest
 }
 
 /// `B ← L⁻¹·B` with the lower triangle of a block.
@@ -135,11 +140,9 @@ pub(super) fn solve_again<T: Element>(
     work: &mut Work<T>,
 ) {
     let (cols, (row, col)) = (b.cols(), b.strides());
-    let largest = T::Real::ONE / T::Real::MIN_POSITIVE;
-    let is_usable = |&value: &T::Real| value <= largest && value >= T::Real::MIN_POSITIVE;
     let t = &work.triangle;
     let known = T::PARTS == 1 && (row == 1 || col == 1) && t.size == l.rows();
-    if !known || !t.reciprocals[..t.size].iter().all(is_usable) {
+    if !known || !t.reciprocals[..t.size].iter().all(|&value| is_usable(value)) {
         return solve(kernel, l, Diagonal::Stored, b, work);
     }
     let kernels = kernels::<T>(kernel);
@@ -337,18 +340,21 @@ pub(super) fn copy<T: Element>(from: Strided<'_, T>, mut to: StridedMut<'_, T>) 
     let (outer, inner) = if by_rows { (rows, cols) } else { (cols, rows) };
     let (outer_from, inner_from) = if by_rows { (row, col) } else { (col, row) };
     let (outer_to, inner_to) = if by_rows { (to_row, to_col) } else { (to_col, to_row) };
-    // Rows that become columns are transposed in registers, up to the last incomplete block.
+    // Rows that become columns are transposed in registers.
     let side = LINE_BYTES / size_of::<T>();
     let is_transposed = outer_from == 1 && inner_from != 1 && inner_to == 1;
-    let done = if is_transposed { (outer / side * side, inner / side * side) } else { (0, 0) };
-    let transpose = BlockTranspose::<T>::of(side);
-    for i in (0..done.0).step_by(side) {
-        for j in (0..done.1).step_by(side) {
-            let source = source.wrapping_offset(i as isize + j as isize * inner_from);
-            let target = target.wrapping_offset(i as isize * outer_to + j as isize);
-            // SAFETY: the block lies in both views, which do not overlap.
-            unsafe { transpose.block(source, inner_from, target, outer_to) };
+    if is_transposed && outer.min(inner) >= side {
+        // Incomplete blocks at the ends begin earlier and copy some entries again.
+        let transpose = BlockTranspose::<T>::of(side);
+        for i in (0..outer).step_by(side).map(|i| i.min(outer - side) as isize) {
+            for j in (0..inner).step_by(side).map(|j| j.min(inner - side) as isize) {
+                let source = source.wrapping_offset(i + j * inner_from);
+                let target = target.wrapping_offset(i * outer_to + j);
+                // SAFETY: the block lies in both views, which do not overlap.
+                unsafe { transpose.block(source, inner_from, target, outer_to) };
+            }
         }
+        return;
     }
     for i in 0..outer as isize {
         let (source, target) = (source.wrapping_offset(i * outer_from), target.wrapping_offset(i * outer_to));
@@ -357,8 +363,7 @@ pub(super) fn copy<T: Element>(from: Strided<'_, T>, mut to: StridedMut<'_, T>) 
             if inner_from == 1 && inner_to == 1 {
                 target.copy_from(source, inner);
             } else {
-                let first = if (i as usize) < done.0 { done.1 } else { 0 };
-                for j in first as isize..inner as isize {
+                for j in 0..inner as isize {
                     *target.wrapping_offset(j * inner_to) = *source.wrapping_offset(j * inner_from);
                 }
             }

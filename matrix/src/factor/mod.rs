@@ -22,6 +22,7 @@ mod cholesky;
 mod inverse;
 mod lu;
 mod multiply;
+mod near;
 mod options;
 mod product;
 mod qr;

@@ -2,15 +2,16 @@
 //!
 //! **Triangular**, in place: every product is brought to `B ← L·B` with a lower triangle (see
 //! `solve`), which halves `L`: the lower half of `B` comes first, because the upper half is its
-//! input. Smaller triangles are copied in blocks of a few rows, with zeros above the diagonal, and
-//! multiplied by a copy of a few columns of `B` at a time. **Symmetric**: blocks of
-//! columns of the whole matrix are made in scratch memory and multiplied, one pass over the matrix
-//! for all columns of `B`.
+//! input. Smaller triangles are multiplied by strips ([`near`]), or copied in blocks of a few rows,
+//! with zeros above the diagonal, and multiplied by a copy of a few columns of `B` at a time.
+//! **Symmetric**: blocks of columns of the whole matrix are made in scratch memory and multiplied,
+//! one pass over the matrix for all columns of `B`.
 //!
 //! **Leaves out** the skipping of zeros: NaN and infinities of `B` may spread to all rows of a
 //! leaf.
 
 use super::block::{self, block_size, fill, map};
+use super::near;
 use super::options::{on_columns, Factor, WORTH_INSIDE};
 use super::product::product;
 use super::shape::{same, square, Conjugation, Diagonal, Side, Triangle, Triangular};
@@ -246,6 +247,9 @@ fn multiply_lower<T: Element>(
         multiply_lower(options, l.part(at..size, at..size), diagonal, rest.reborrow(), scratch)?;
         product(&options.gemm, T::ONE, l.part(at..size, 0..at), upper.as_ref(), T::ONE, rest)?;
         return multiply_lower(options, l.part(0..at, 0..at), diagonal, upper.reborrow(), scratch);
+    }
+    if near::multiply(options.kernel, l, diagonal, b.reborrow())? {
+        return Ok(());
     }
     let (blocks, copy) = scratch.split_at_mut(blocks_len::<T>());
     copy_row_blocks(l, diagonal, blocks)?;

@@ -4,13 +4,15 @@
 //! columns turns an upper triangle into a lower one, so every system is `L·X = B` with a lower
 //! triangle. **The recursion** halves `L`: the upper half is solved, its product is subtracted from
 //! the lower half of `B`, and that is solved. Nearly all work is in products. Triangles of up to
-//! [`NEAR`] rows take `B` a few columns at a time, so that everything stays in the first-level
-//! cache.
+//! [`NEAR`] rows are solved by strips ([`near`]); those with pivots whose reciprocals are not
+//! usable, and of complex numbers, take `B` a few columns at a time, so that everything stays in
+//! the first-level cache.
 //!
 //! **Leaves out** the inversion of diagonal blocks, which is faster and less accurate.
 //! Source: Golub and Van Loan 2013, section 3.1; Elmroth et al. 2004 (recursion).
 
 use super::block::{self, fill, map, Work};
+use super::near;
 use super::options::{on_columns, Factor};
 use super::product::{narrow_product, product};
 use super::shape::{same, Conjugation, Diagonal, Side, Triangle, Triangular};
@@ -118,6 +120,9 @@ pub(super) fn lower<T: Element>(
     let unit = block::block_size::<T>(options.kernel);
     if size <= unit {
         block::solve(options.kernel, l, diagonal, b, work);
+        return Ok(());
+    }
+    if T::PARTS == 1 && size <= NEAR && near::solve(options.kernel, l, diagonal, b.reborrow())? {
         return Ok(());
     }
     let strip = if b.strides().0.abs() == 1 { STRIP } else { 2 * STRIP };

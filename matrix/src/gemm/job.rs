@@ -199,6 +199,10 @@ impl<T: Element> Job<T> {
             }
             return Ok(());
         }
+        if let Some(plain) = self.own_transpose(rows.end) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.run_on_own_transpose(plain, rows, cols) };
+        }
         let (a_len, b_len) = self.scratch_len(rows.len(), cols.len());
         let mut a_scratch = (a_len > 0).then(|| Buffer::<T>::scratch(a_len)).transpose()?;
         let mut b_scratch = (b_len > 0).then(|| Buffer::<T>::scratch(b_len)).transpose()?;
@@ -236,6 +240,54 @@ impl<T: Element> Job<T> {
                         let a = self.left(rows, (k, depth), scratch.0);
                         self.block(rows, cols, (k, depth), &a, scratch.1);
                     }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The array, if the lower triangle of `A·Aᵀ` is computed, and a copy of its first `rows` rows
+    /// may serve as both operands.
+    fn own_transpose(&self, rows: usize) -> Option<Plain<T>> {
+        match (self.a, self.b, self.clip) {
+            (Source::Copied(a), Source::Copied(b), Clip::Lower(0)) if a == b && rows <= self.tiling.rows => {
+                Some(a)
+            }
+            _ => None,
+        }
+    }
+
+    /// Computes the wanted entries of rows `rows` and columns `cols` of `A·Aᵀ`, whose rows are
+    /// copied once. A row of tiles needs no columns beyond its last row, and is copied before it is
+    /// computed.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::run`].
+    #[inline(never)]
+    unsafe fn run_on_own_transpose(
+        &self,
+        plain: Plain<T>,
+        rows: Range<usize>,
+        cols: Range<usize>,
+    ) -> Result<(), Error> {
+        let panel = self.panel();
+        let mut scratch =
+            Buffer::<T>::scratch(rows.end.next_multiple_of(panel) * self.tiling.tile.min(self.k))?;
+        let start = scratch.as_mut_ptr();
+        let cols = self.clip.reached(rows.clone(), cols, panel);
+        for (k, depth) in self.depths(0..self.k) {
+            let panels = Panels { start, stride: panel * depth, panel };
+            // SAFETY: these rows lie in the array, and scratch memory was made for all of them up
+            // to the last one. Rows begin at a panel. The caller guarantees rows and columns of C.
+            unsafe {
+                // Rows of other threads, which are columns here.
+                plain.copy((0, rows.start), (k, depth), panels);
+                let own = start.wrapping_add(rows.start * depth);
+                let mut a = self.left((rows.start, rows.len()), (k, depth), own);
+                for cols in self.column_blocks(&cols) {
+                    let b = PanelWalk::of(Panels { start: start.wrapping_add(cols.0 * depth), ..panels });
+                    self.block_of((rows.start, rows.len()), cols, (k, depth), &a, &b);
+                    a.pending = None;
                 }
             }
         }
@@ -314,22 +366,38 @@ impl<T: Element> Job<T> {
         a: &Left<T>,
         scratch: *mut T,
     ) {
-        let (panel, alpha, kernel) = (self.panel(), self.alpha, self.kernel);
-        let beta = if k == 0 { self.beta } else { T::ONE };
-        let c = self.c.target(row, cols.0, panel);
-        // SAFETY: the block lies inside the operand, and scratch memory has room for it; the block
-        // of C is part of this thread's range.
+        // SAFETY: the block lies inside the operand, and scratch memory has room for it; the rest
+        // is the caller's promise.
         unsafe {
-            let b = self.b.block(cols, (k, depth), panel, scratch);
-            let (first_col, cols, reach, b, c) = (cols.0, cols.1, self.reach, &b, &c);
-            let b_edge = match self.b {
-                Source::InPlace(_) => Edge::Foreign,
-                _ => Edge::Padded,
-            };
-            let clip = self.clip.at(row, first_col);
-            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach, clip }
-                .run();
+            let b = self.b.block(cols, (k, depth), self.panel(), scratch);
+            self.block_of((row, rows), cols, (k, depth), a, &b);
         }
+    }
+
+    /// Computes one block of C; `b` has the panels of its columns.
+    ///
+    /// # Safety
+    /// The requirements of [`Self::run`].
+    unsafe fn block_of(
+        &self,
+        (row, rows): (usize, usize),
+        (first_col, cols): (usize, usize),
+        (k, depth): (usize, usize),
+        a: &Left<T>,
+        b: &PanelWalk<T>,
+    ) {
+        let (panel, alpha, kernel, reach) = (self.panel(), self.alpha, self.kernel, self.reach);
+        let beta = if k == 0 { self.beta } else { T::ONE };
+        let c = &self.c.target(row, first_col, panel);
+        let b_edge = match self.b {
+            Source::InPlace(_) => Edge::Foreign,
+            _ => Edge::Padded,
+        };
+        let clip = self.clip.at(row, first_col);
+        let block =
+            BlockProduct { kernel, panel, rows, cols, depth, alpha, beta, a, b, b_edge, c, reach, clip };
+        // SAFETY: the panels are there; the block of C is part of this thread's range.
+        unsafe { block.run() };
     }
 }
 

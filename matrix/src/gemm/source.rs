@@ -26,7 +26,7 @@ pub(super) struct PanelWalk<T> {
 const STRIDE_IN_PLACE_BYTES: usize = 4096;
 
 /// A plain array.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plain<T> {
     pub(super) start: *const T,
     pub(super) row_stride: isize,

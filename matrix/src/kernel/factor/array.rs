@@ -17,6 +17,7 @@ macro_rules! lanes {
         impl<const N: usize, const FUSED: bool> Lanes for Array<$real, N, FUSED> {
             type Real = $real;
             const COUNT: usize = N;
+            const STRIP: usize = 1;
 
             #[inline(always)]
             unsafe fn splat(value: $real) -> Self {

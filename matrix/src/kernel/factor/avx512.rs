@@ -18,6 +18,7 @@ macro_rules! lanes {
         impl Lanes for $lanes {
             type Real = $real;
             const COUNT: usize = $count;
+            const STRIP: usize = 3;
 
             #[inline(always)]
             unsafe fn splat(value: $real) -> Self {

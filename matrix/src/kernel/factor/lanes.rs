@@ -61,6 +61,9 @@ pub(crate) trait Lanes: Copy {
     /// The number of lanes, at most [`super::MOST_LANES`].
     const COUNT: usize;
 
+    /// The vectors of the widest strip of right-hand sides, eight rows of which are in registers.
+    const STRIP: usize;
+
     /// All lanes equal.
     unsafe fn splat(value: Self::Real) -> Self;
     /// Loads all lanes.

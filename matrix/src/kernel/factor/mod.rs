@@ -19,8 +19,10 @@ mod lanes;
 mod lu;
 mod reflect;
 mod solve;
+mod strips;
 mod triangle;
 
+pub(crate) use strips::{panel_start, HIGH};
 pub(crate) use triangle::SmallTriangle;
 pub(crate) use triangle::{Order, Place, MOST_LANES};
 
@@ -34,6 +36,10 @@ pub(crate) type LuPanel<T> = unsafe fn(*mut T, isize, usize, usize, &mut [usize]
 /// this one for `i < j`. Returns τ.
 pub(crate) type ReflectColumn<T> = unsafe fn(*mut T, isize, usize, usize, usize, &mut [T; MOST_LANES]) -> T;
 
+/// A triangle in memory: its first entry, the distances from one row to the next, which is 1 or −1,
+/// and from one column to the next, and the number of rows.
+pub(crate) type Reached<T> = (*const T, isize, (isize, usize));
+
 /// The kernels for one real type. Functions need the instruction set, and valid addresses.
 #[derive(Debug)]
 pub(crate) struct FactorKernels<T: 'static> {
@@ -45,6 +51,14 @@ pub(crate) struct FactorKernels<T: 'static> {
     /// `B ← L⁻¹·B` where the entries of a column of `B` are adjacent: `B`, the distance from one
     /// column to the next, and the number of columns.
     pub(crate) solve_down: unsafe fn(&SmallTriangle<T>, *mut T, isize, usize),
+    /// The vectors of the widest strip.
+    pub(crate) strip_vectors: usize,
+    /// Copies a triangle for strips; see `strips::pack`.
+    pub(crate) pack: unsafe fn(Reached<T>, bool, *mut T, *mut T),
+    /// Solves a strip of right-hand sides; see `strips::solve`.
+    pub(crate) solve_strip: unsafe fn((*const T, *const T, usize), *mut T, isize, usize),
+    /// Multiplies a strip by a triangle; see `strips::multiply`.
+    pub(crate) multiply_strip: unsafe fn((*const T, usize), *mut T, isize, usize),
     /// Reads a triangle for the solves; see `triangle::read`.
     pub(crate) read: unsafe fn(&mut SmallTriangle<T>, Place<*const T>, bool),
     /// Reads a triangle for `cholesky`; see `triangle::load`.
@@ -106,7 +120,7 @@ find!(f64, f64, AVX512_F64, AVX2_F64, NEON_F64, SCALAR_F64);
 macro_rules! kernels {
     ($name:ident, $module:ident, $lanes:ident, $real:ty $(, $feature:literal)?) => {
         mod $module {
-            use super::{cholesky, lu, reflect, solve, triangle, Place, SmallTriangle, MOST_LANES};
+            use super::{cholesky, lu, reflect, solve, strips, triangle, Place, Reached, SmallTriangle, MOST_LANES};
 
             /// # Safety
             /// The requirements of [`solve::across`].
@@ -121,6 +135,37 @@ macro_rules! kernels {
             pub(super) unsafe fn solve_down(t: &SmallTriangle<$real>, b: *mut $real, stride: isize, cols: usize) {
                 // SAFETY: the caller's promise.
                 unsafe { solve::down::<super::$lanes>(t, b, stride, cols) }
+            }
+            /// # Safety
+            /// The requirements of [`strips::pack`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn pack(l: Reached<$real>, is_unit: bool, to: *mut $real, reciprocals: *mut $real) {
+                // SAFETY: the caller's promise.
+                unsafe { strips::pack::<super::$lanes>(l, is_unit, to, reciprocals) }
+            }
+            /// # Safety
+            /// The requirements of [`strips::solve`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn solve_strip(
+                l: (*const $real, *const $real, usize),
+                x: *mut $real,
+                stride: isize,
+                vectors: usize,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { strips::solve::<super::$lanes>(l, x, stride, vectors) }
+            }
+            /// # Safety
+            /// The requirements of [`strips::multiply`].
+            $(#[target_feature(enable = $feature)])?
+            pub(super) unsafe fn multiply_strip(
+                l: (*const $real, usize),
+                x: *mut $real,
+                stride: isize,
+                vectors: usize,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { strips::multiply::<super::$lanes>(l, x, stride, vectors) }
             }
             /// # Safety
             /// The requirements of [`triangle::read`].
@@ -190,6 +235,10 @@ macro_rules! kernels {
             lanes: <$lanes as lanes::Lanes>::COUNT,
             solve_across: $module::solve_across,
             solve_down: $module::solve_down,
+            strip_vectors: <$lanes as lanes::Lanes>::STRIP,
+            pack: $module::pack,
+            solve_strip: $module::solve_strip,
+            multiply_strip: $module::multiply_strip,
             read: $module::read,
             load: $module::load,
             save: $module::save,
