@@ -47,9 +47,9 @@
 use super::allocate::{basis_address, RegisterAllocator};
 use super::encode::*;
 use super::registers::Registers;
-use super::transpose::stream_register;
+use super::transpose::{slot, stream_register};
 use crate::kernel::liveness::Uses;
-use crate::program::pass::with_bases_first;
+use crate::program::pass::{owns_carries, with_bases_first};
 use crate::program::{BitProgram, Carry, Instruction, Op, Value};
 use crate::transpose::CHUNK_WORDS;
 
@@ -59,7 +59,7 @@ pub(super) const CHOICE: u8 = 0xCA;
 /// Emits a program for one block. With AVX-512 basis streams come in their registers, but for
 /// programs that look back, which find them in the frame; how many slots of the frame are taken
 /// then, from `frames` on.
-pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target, frames: u32) -> u32 {
+pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target, frames: u32) -> Emitted {
     // Basis streams that come in registers have to be claimed before anything else wants one: such
     // a program defines them first.
     let in_registers = target == Target::Avx512 && !program.looks_back();
@@ -76,6 +76,8 @@ pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target
         in_registers,
         carries: program.carries.len(),
         loops: 0,
+        idle: Vec::new(),
+        runs: None,
     };
     emitter.body(&program.body);
     // Streams that are kept follow the output, a chunk's words apart. The output is written last:
@@ -88,7 +90,17 @@ pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target
     }
     let output = emitter.in_register(program.output);
     emitter.code.store(Address { base: RDX, bytes: 0 }, output);
-    emitter.allocator.frames()
+    Emitted { frames: emitter.allocator.frames(), idle: emitter.idle, runs: emitter.runs }
+}
+
+/// What a program's code needs of the frame.
+pub(super) struct Emitted {
+    /// The slots that are taken.
+    pub(super) frames: u32,
+    /// Of bodies with carries: all zeros where a carry may be set, for all that is known.
+    pub(super) idle: Vec<Address>,
+    /// Counts how often such bodies ran.
+    pub(super) runs: Option<Address>,
 }
 
 struct Emitter<'c, 'p> {
@@ -100,7 +112,12 @@ struct Emitter<'c, 'p> {
     in_registers: bool,
     carries: usize,
     loops: u32,
+    idle: Vec<Address>,
+    runs: Option<Address>,
 }
+
+/// Slots at the start of an SSE2 frame: addends and sum of an addition.
+pub(super) const SUMS: [u32; 3] = [0, 1, 2];
 
 /// `(sum ⊕ class) ∨ markers` of sum, class and markers.
 const MATCH_STAR: u8 = 0xBE;
@@ -383,34 +400,35 @@ impl Emitter<'_, '_> {
     }
 
     /// Words are added in general registers, the carry between them and between blocks in the flag.
+    /// They go there and back through the frame: vector units have other work, memory little.
     fn sum_of_two_words(&mut self, register: u8, addend: u8, other: Operand, within: bool, carry: Carry) {
-        let Registers { scratch, scratch_2, .. } = self.registers;
         let mut other = other;
         if within {
             self.code.vector(VPANDQ, register, addend, other);
             other = Operand::Register(register);
         }
-        // Moves between registers leave the flag alone.
-        self.code.load_carry(received(carry));
-        self.code.first_word(RAX, addend);
-        self.code.second_word(R9, addend, scratch);
-        match other {
+        let [one, two, sum] = SUMS.map(slot);
+        self.code.store(one, addend);
+        let two = match other {
             Operand::Register(other) => {
-                self.code.first_word(R10, other);
-                self.code.add_with_carry(RAX, R10);
-                self.code.second_word(R10, other, scratch_2);
-                self.code.add_with_carry(R9, R10);
+                self.code.store(two, other);
+                two
             }
-            Operand::Memory(place) => {
-                self.code.add_memory_with_carry(RAX, place);
-                self.code.add_memory_with_carry(R9, Address { bytes: place.bytes + 8, ..place });
-            }
+            Operand::Memory(place) => place,
+        };
+        // Moves leave the flag alone.
+        self.code.load_carry(received(carry));
+        let word = |place: Address, at: i32| Address { bytes: place.bytes + 8 * at, ..place };
+        for at in 0..2 {
+            self.code.load_word(RAX, word(one, at));
+            self.code.add_memory_with_carry(RAX, word(two, at));
+            self.code.store_word(word(sum, at), RAX);
         }
         match self.loops {
             0 => self.code.store_carry(received(carry)),
             _ => self.code.unite_carry(self.handed_on(carry)),
         }
-        self.code.join_words(register, [RAX, R9], scratch);
+        self.code.load_words(register, sum, self.registers.scratch);
     }
 
     /// `eax ← (2·eax + carry) + r9 ⊕ r9`.
@@ -453,7 +471,7 @@ impl Emitter<'_, '_> {
         let condition_register = self.in_register(condition);
         self.code.test_any(condition_register, self.registers.scratch);
         self.allocator.finish();
-        let skip = self.code.jump(When::Zero);
+        let (skip, idle) = self.skip_body(body);
         let fork = self.allocator.fork();
         self.body(body);
         self.allocator.at += 1;
@@ -466,6 +484,9 @@ impl Emitter<'_, '_> {
             self.allocator.finish();
             places.push(place);
         }
+        if let Some(idle) = idle {
+            self.find_idle(body, idle);
+        }
         // Back to the state of the fork, which the way around the body still has.
         self.allocator.join(self.code, &fork);
         let done = self.code.jump(When::Always);
@@ -476,6 +497,51 @@ impl Emitter<'_, '_> {
         yields.iter().for_each(|&(outer, _)| {
             self.allocator.set_frame(outer);
         });
+    }
+
+    /// The jump over a body whose condition has just been tested, and for one with carries the slot
+    /// that says whether all of them are gone: until then the body runs.
+    fn skip_body(&mut self, body: &[Instruction]) -> (Jump, Option<Address>) {
+        if !body.iter().any(owns_carries) {
+            return (self.code.jump(When::Zero), None);
+        }
+        let idle = self.allocator.slot();
+        self.idle.push(idle);
+        let has_condition = self.code.jump(When::NotZero);
+        self.code.compare_zero(idle);
+        let skip = self.code.jump(When::NotZero);
+        self.code.land(has_condition);
+        let runs = *self.runs.get_or_insert_with(|| self.allocator.slot());
+        self.code.count(runs);
+        (skip, Some(idle))
+    }
+
+    /// Whether a body hands nothing on to the next block, to its slot. Of what an advance keeps,
+    /// the last bits count: vectors of one distance are united and shifted at once.
+    fn find_idle(&mut self, body: &[Instruction], idle: Address) {
+        let Registers { scratch, scratch_2, .. } = self.registers;
+        let (mut advances, mut sums) = (Vec::new(), Vec::new());
+        distances_of(body, &mut advances, &mut sums);
+        self.code.clear(scratch);
+        while let Some(&(by, _)) = advances.last() {
+            self.code.clear(scratch_2);
+            advances.retain(|&(other, carry)| {
+                if other == by {
+                    let kept = Operand::Memory(received(carry));
+                    self.code.vector(VPORQ, scratch_2, scratch_2, kept);
+                }
+                other != by
+            });
+            self.code.shift_right(scratch_2, 64 - by);
+            self.code.vector(VPORQ, scratch, scratch, Operand::Register(scratch_2));
+        }
+        self.code.store(idle, scratch);
+        let last_word = if self.target == Target::Avx2 { 0 } else { 8 };
+        self.code.load_word(RAX, Address { bytes: idle.bytes + last_word, ..idle });
+        self.code.clear(scratch);
+        self.code.store(idle, scratch);
+        sums.into_iter().for_each(|carry| self.code.unite_byte(received(carry)));
+        self.code.store_if_zero(idle);
     }
 
     fn while_any(&mut self, to: Value, initial: Value, frontier: Value, body: &[Instruction], next: Value) {
@@ -541,6 +607,17 @@ fn carries_of(body: &[Instruction]) -> Vec<Carry> {
         all.extend(one.op.body().map(carries_of).unwrap_or_default());
     }
     all
+}
+
+/// The carries of a body's advances, with their distances, and those of its sums.
+fn distances_of(body: &[Instruction], advances: &mut Vec<(u8, Carry)>, sums: &mut Vec<Carry>) {
+    for one in body {
+        match one.op {
+            Op::Advance { by, carry, .. } => advances.push((by, carry)),
+            _ => sums.extend(one.op.carry()),
+        }
+        distances_of(one.op.body().unwrap_or_default(), advances, sums);
+    }
 }
 
 /// The table of the same function with its operands in another order: new operand `k` is old
