@@ -18,7 +18,8 @@
 //! second bank collects those of loops. AVX2 has neither masks nor three-input logic: overflow is a
 //! sign bit of `m ∧ c ∨ c ∧ ¬r`, increments come from a table of sixteen vectors at the start of
 //! the frame, and an advance puts together shifted words. SSE2 adds its two words in general
-//! registers, and its instructions write over their first operand. Left out: two blocks at a time:
+//! registers, and its instructions write over their first operand. Both jump over parts of a program
+//! that few blocks need ([`skips`]). Left out: two blocks at a time:
 //! the processor overlaps blocks by itself, only carries tie them. Without AVX-512 the
 //! transposition reads memory in bursts and the program none, so the program asks for half of the
 //! text that the next transposition reads: with AVX2 complicated programs gain up to a third, the
@@ -56,7 +57,7 @@ type EntryFunction =
 const AHEAD_BYTES: i32 = CHUNK_BYTES as i32;
 
 /// After so many blocks jumps are judged by how often they were taken.
-const JUDGED_BLOCKS: u64 = 512;
+const JUDGED_BLOCKS: u64 = 4096;
 
 /// This part of each block's lines is asked for; the rest is left to the transposition, as simple
 /// programs lose by more.

@@ -29,6 +29,8 @@ use crate::program::{BitProgram, Instruction, Op, Value, Yield};
 
 /// The cost of one misprediction, in operations.
 const MISPREDICTION: f32 = 120.0;
+/// The cost of a run that was counted: part of them are mispredictions, as runs come together.
+const RUN: f32 = 70.0;
 /// The cost of the test and of what a skipped part leaves behind.
 const TEST: f32 = 7.0;
 /// What a jump has to be worth.
@@ -67,11 +69,10 @@ pub(super) struct Worth {
 }
 
 impl Worth {
-    /// Whether jumps cost more than they saved, after `runs` of parts in `blocks` blocks. Each run
-    /// is counted as a misprediction, which it is unless the next block has a run as well.
+    /// Whether jumps cost more than they saved, after `runs` of parts in `blocks` blocks.
     pub(super) fn is_vain(&self, runs: u64, blocks: u64) -> bool {
         let runs = runs as f32 / blocks as f32;
-        self.saved < runs * (MISPREDICTION + self.saved / self.parts) + TEST * self.parts
+        self.saved < runs * (RUN + self.saved / self.parts) + TEST * self.parts
     }
 }
 
@@ -314,3 +315,6 @@ fn reads(one: &Instruction, visit: &mut dyn FnMut(Value)) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;
