@@ -43,7 +43,7 @@ fn a_match_is_found_wherever_it_lies() {
     let hits: [(&str, &str); 5] = [
         ("mutex_unlock", "mutex_unlock"),
         (r#""[^"]{0,30}[?!.]"#, r#""is it so?"#),
-        (r"\bmut\w+ \d+ks$", "mutter 12ks\n"),
+        (r"\bmut\w+ \d+ks$", " mutter 12ks\n"),
         (r"^#define\s+[A-Z_]+\b", "\n#define  ABC "),
         ("(?i)sherlock|holmes|watson", "wAtson"),
     ];
@@ -60,7 +60,9 @@ fn a_match_is_found_wherever_it_lies() {
                 for target in targets() {
                     let (with, translation) = marks(&program, target, Choice::Chosen, &text);
                     let (without, _) = marks(&program, target, Choice::None, &text);
-                    assert!(translation.worth.parts > 0.0, "{pattern} has a part to jump over");
+                    // More blocks of AVX2 have a quote than jumps are worth.
+                    let is_jumped = target == Target::Sse2 || !pattern.starts_with('"');
+                    assert_eq!(translation.worth.parts > 0.0, is_jumped, "{pattern}, {target:?}");
                     assert!(without.iter().any(|&word| word != 0), "{pattern} matches at {at}");
                     assert_eq!(with, without, "{pattern} at {at}, {target:?}");
                 }
