@@ -18,12 +18,12 @@
 //! second bank collects those of loops. AVX2 has neither masks nor three-input logic: overflow is a
 //! sign bit of `m ∧ c ∨ c ∧ ¬r`, increments come from a table of sixteen vectors at the start of
 //! the frame, and an advance puts together shifted words. SSE2 adds its two words in general
-//! registers, and its instructions write over their first operand. Both jump over parts of a program
-//! that few blocks need ([`skips`]). Left out: two blocks at a time:
-//! the processor overlaps blocks by itself, only carries tie them. Without AVX-512 the
-//! transposition reads memory in bursts and the program none, so the program asks for half of the
-//! text that the next transposition reads: with AVX2 complicated programs gain up to a third, the
-//! simplest lose a fiftieth. Source: Cameron et al. 2014, section 3.
+//! registers, and its instructions write over their first operand. Both jump over parts of a
+//! program that few blocks need ([`skips`]). Left out: two blocks at a time: the processor overlaps
+//! blocks by itself, only carries tie them. Without AVX-512 the transposition reads memory in
+//! bursts and the program none, so the program asks for half of the text that the next
+//! transposition reads: with AVX2 complicated programs gain up to a third, the simplest lose a
+//! fiftieth. Source: Cameron et al. 2014, section 3.
 
 mod allocate;
 mod emit;

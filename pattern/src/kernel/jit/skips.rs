@@ -17,10 +17,10 @@
 //! **Choice.** How often a block has the condition is estimated: the share of a class by how common
 //! bytes are, of a conjunction by the product. A jump costs a test, and where it goes now one way
 //! and now the other a misprediction; a part is left out where that is expected to be worth it. A
-//! wrong estimate costs time and changes no result: the code counts runs of such parts, and where they
-//! are too many for the text, the next texts are searched by code without jumps. The bodies hold carries, and what they yield keeps
-//! its name: programs outside of the translator have neither. **Leaves out** conditions within
-//! bodies, and least fixed points.
+//! wrong estimate costs time and changes no result: the code counts runs of such parts, and where
+//! they are too many for the text, the next texts are searched by code without jumps. The bodies
+//! hold carries, and what they yield keeps its name: programs outside of the translator have
+//! neither. **Leaves out** conditions within bodies, and least fixed points.
 
 use super::emit::CHOICE;
 use crate::literal::commonness::commonness;
