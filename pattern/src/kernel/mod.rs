@@ -45,7 +45,7 @@ use crate::program::BitProgram;
 use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS};
 use interpret::{Arena, Carries, Interpreter};
 #[cfg(all(target_arch = "x86_64", unix))]
-use jit::Direction;
+use jit::{Direction, Skips};
 use member::Member;
 pub(crate) use popcount::count_ones;
 use std::ops::{ControlFlow, Range};
@@ -172,6 +172,9 @@ pub struct Scanner {
     seen_bytes: AtomicUsize,
     #[cfg(all(target_arch = "x86_64", unix))]
     translation: OnceLock<Option<jit::Translation>>,
+    /// The one that jumps over nothing, for texts where jumps are worth nothing.
+    #[cfg(all(target_arch = "x86_64", unix))]
+    plain_translation: OnceLock<Option<jit::Translation>>,
     /// The translation for texts that are read backwards; prepared when first needed.
     #[cfg(all(target_arch = "x86_64", unix))]
     backwards: OnceLock<Option<jit::Translation>>,
@@ -208,6 +211,8 @@ impl Scanner {
             seen_bytes: AtomicUsize::new(0),
             #[cfg(all(target_arch = "x86_64", unix))]
             translation: OnceLock::new(),
+            #[cfg(all(target_arch = "x86_64", unix))]
+            plain_translation: OnceLock::new(),
             #[cfg(all(target_arch = "x86_64", unix))]
             backwards: OnceLock::new(),
         })
@@ -253,8 +258,13 @@ impl Scanner {
         #[cfg(all(target_arch = "x86_64", unix))]
         if let Some(target) = self.member.translates_to.filter(|_| self.is_worth_translating(bytes)) {
             // Where the system forbids executable memory, the interpreter does it.
-            let translate = || jit::Translation::new(&self.program, target, Direction::Forwards);
-            if let Some(translation) = self.translation.get_or_init(translate) {
+            let translate =
+                |skips| move || jit::Translation::new(&self.program, target, Direction::Forwards, skips);
+            let mut translation = self.translation.get_or_init(translate(Skips::Chosen));
+            if translation.as_ref().is_some_and(jit::Translation::is_vain) {
+                translation = self.plain_translation.get_or_init(translate(Skips::None));
+            }
+            if let Some(translation) = translation {
                 return ScanEngine::Translated(translation, translation.frame());
             }
         }
@@ -283,7 +293,8 @@ impl Scanner {
         if self.member.translates_to != Some(jit::Target::Avx512) || !self.is_worth_translating(text.len()) {
             return None;
         }
-        let translate = || jit::Translation::new(&self.program, jit::Target::Avx512, Direction::Backwards);
+        let translate =
+            || jit::Translation::new(&self.program, jit::Target::Avx512, Direction::Backwards, Skips::None);
         let translation = self.backwards.get_or_init(translate).as_ref()?;
         let mut frame = translation.frame();
         let (head, blocks) = text.split_at(text.len() % BLOCK_BYTES);

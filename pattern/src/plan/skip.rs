@@ -14,6 +14,8 @@
 //! `\w+://|[^ @]+@` needs one of two strings. They are looked for one after the other, in windows
 //! that stay in a cache, so that the second one costs half of the first.
 //!
+//! `^$` needs two line ends, one behind the other.
+//!
 //! **Leaves out** bytes that nearly every line holds, and sets of more strings.
 
 use crate::kernel::ascii::ascii_prefix;
@@ -21,7 +23,7 @@ use crate::line;
 use crate::literal::commonness::commonness;
 use crate::literal::finder::Finder;
 use crate::literal::required::{estimate, rarest};
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::hir::{Class, Hir, HirKind, Look};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -58,6 +60,8 @@ enum Needed {
     Either(u8, u8),
     /// A byte that is not ASCII.
     OtherByte,
+    /// A line without a byte: one line end at the beginning, or two of them.
+    EmptyLine(Box<Finder>),
 }
 
 impl Needed {
@@ -66,6 +70,8 @@ impl Needed {
             Needed::String(finder) => finder.find(text, from),
             Needed::EitherString(finders) => first_of(finders, text, from),
             Needed::Either(one, other) => memchr::memchr2(*one, *other, &text[from..]).map(|at| from + at),
+            Needed::EmptyLine(_) if text.get(from) == Some(&b'\n') => Some(from),
+            Needed::EmptyLine(finder) => finder.find(text, from).map(|at| at + 1),
             Needed::OtherByte => Some(from + ascii_prefix(&text[from..])).filter(|&at| at < text.len()),
         }
     }
@@ -87,6 +93,7 @@ impl Skipper {
                     Needed::String(Box::new(Finder::new(&[first])))
                 }
                 (None, Some((first, last))) if first + 1 == last => Needed::Either(first, last),
+                (None, None) if is_empty_line(hir) => Needed::EmptyLine(Box::new(Finder::new(b"\n\n"))),
                 (None, other) => other.map(|_| Needed::OtherByte)?,
             },
         };
@@ -103,6 +110,7 @@ impl Skipper {
             Needed::String(finder) => shown(finder),
             Needed::EitherString(finders) => format!("{} or {}", shown(&finders[0]), shown(&finders[1])),
             Needed::Either(one, other) => format!("the bytes {one:02X} and {other:02X}"),
+            Needed::EmptyLine(_) => "empty lines".to_owned(),
             Needed::OtherByte => "characters beyond ASCII".to_owned(),
         }
     }
@@ -114,6 +122,10 @@ impl Skipper {
         terminator: u8,
         mut search: impl FnMut(Range<usize>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
+        // `^` and `$` are those of the text's own lines, whatever ends these.
+        if terminator != b'\n' && matches!(self.needed, Needed::EmptyLine(_)) {
+            return search(0..text.len());
+        }
         if self.dense_texts.load(Relaxed) > 0 {
             // Several threads may count one text twice or not at all: that changes speed only.
             let _ = self.dense_texts.fetch_update(Relaxed, Relaxed, |texts| texts.checked_sub(1));
@@ -137,6 +149,13 @@ impl Skipper {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Whether the expression is `^$`.
+fn is_empty_line(hir: &Hir) -> bool {
+    let is_look = |sub: &Hir, look| *sub.kind() == HirKind::Look(look);
+    matches!(hir.kind(), HirKind::Concat(subs) if subs.len() == 2
+        && is_look(&subs[0], Look::StartLF) && is_look(&subs[1], Look::EndLF))
 }
 
 /// Where the first of two strings stands that begins at `from` or behind it.
@@ -244,6 +263,9 @@ mod tests {
             (r"x?(ERROR.*timeout|WARN[0-9])$", Some("\"ERROR\" or \"WARN\"")),
             (r"[a-z]@|[0-9]e", None),
             (r"[a-z]@|[0-9]#|;%[a-z]", None),
+            ("(?m)^$", Some("empty lines")),
+            ("(?m)^$|^a+$", None),
+            ("^$", None),
         ] {
             assert_eq!(skipper(pattern).map(|skipper| skipper.needed()).as_deref(), needed, "{pattern}");
         }
@@ -258,6 +280,27 @@ mod tests {
         let one = [&lines[..middle], b"a@b\n", &lines[middle..]].concat();
         let found = stretches(&skipper, &one);
         assert!(matches!(&found[..], [place] if place.start == middle && place.len() < 2 * FIRST_BYTES));
+    }
+
+    #[test]
+    fn empty_lines_are_found_at_the_beginning_and_behind_others() {
+        let skipper = skipper("(?m)^$").unwrap();
+        let lines = b"a line with something\n".repeat(3_000);
+        assert!(stretches(&skipper, &lines).is_empty());
+        let long = [&lines[..], b"\n", &lines[..], &lines[..]].concat();
+        let found = stretches(&skipper, &long);
+        assert!(matches!(&found[..], [place] if place.start == lines.len() && place.end < 2 * lines.len()));
+        let first = [b"\n", &lines[..]].concat();
+        assert!(matches!(&stretches(&skipper, &first)[..], [place] if place.start == 0));
+        // A stretch ends where an empty line begins.
+        let next = [&b"\n"[..], &b"-".repeat(FIRST_BYTES), b"\n\n"].concat();
+        let found = stretches(&skipper, &next);
+        assert_eq!(found.iter().map(Range::len).sum::<usize>(), next.len());
+        let place = skipper.stretches(&lines, 0, |place| {
+            assert_eq!(place, 0..lines.len());
+            ControlFlow::Break(())
+        });
+        assert!(place.is_break());
     }
 
     #[test]

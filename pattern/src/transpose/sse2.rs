@@ -41,33 +41,56 @@ fn load(sixteen: &[u8; 16]) -> __m128i {
     unsafe { _mm_loadu_si128(sixteen.as_ptr().cast()) }
 }
 
+/// Written out, so that rows stay in registers whatever the compiler unrolls.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn transpose_block(bytes: &[u8; 128]) -> [__m128i; 8] {
-    let mut rows: [__m128i; 8] =
-        std::array::from_fn(|row| load(bytes[16 * row..16 * row + 16].try_into().expect("16 bytes")));
-    for _ in 0..4 {
-        rows = std::array::from_fn(|row| match row % 2 {
-            0 => _mm_unpacklo_epi8(rows[row / 2], rows[row / 2 + 4]),
-            _ => _mm_unpackhi_epi8(rows[row / 2], rows[row / 2 + 4]),
-        });
-    }
-    exchange::<4>(&mut rows, 0x0F);
-    exchange::<2>(&mut rows, 0x33);
-    exchange::<1>(&mut rows, 0x55);
-    rows
+    let row = |at: usize| -> &[u8; 16] { bytes[16 * at..16 * at + 16].try_into().expect("16 bytes") };
+    let rows = [
+        load(row(0)),
+        load(row(1)),
+        load(row(2)),
+        load(row(3)),
+        load(row(4)),
+        load(row(5)),
+        load(row(6)),
+        load(row(7)),
+    ];
+    let rows = interleave(interleave(interleave(interleave(rows))));
+    let [a, b, c, d, e, f, g, h] = rows;
+    let low = _mm_set1_epi8(0x0F);
+    let ((a, e), (b, f)) = (exchange::<4>(a, e, low), exchange::<4>(b, f, low));
+    let ((c, g), (d, h)) = (exchange::<4>(c, g, low), exchange::<4>(d, h, low));
+    let low = _mm_set1_epi8(0x33);
+    let ((a, c), (b, d)) = (exchange::<2>(a, c, low), exchange::<2>(b, d, low));
+    let ((e, g), (f, h)) = (exchange::<2>(e, g, low), exchange::<2>(f, h, low));
+    let low = _mm_set1_epi8(0x55);
+    let ((a, b), (c, d)) = (exchange::<1>(a, b, low), exchange::<1>(c, d, low));
+    let ((e, f), (g, h)) = (exchange::<1>(e, f, low), exchange::<1>(g, h, low));
+    [a, b, c, d, e, f, g, h]
 }
 
-/// Exchanges bits between rows that are `APART` apart: those of the first row that are not in `low`
-/// change places with those of the second row that are.
+/// Unpacks rows that are four apart.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn exchange<const APART: i32>(rows: &mut [__m128i; 8], low: i8) {
-    let (low, apart) = (_mm_set1_epi8(low), APART as usize);
-    for first in (0..8).filter(|row| row & apart == 0) {
-        let (upper, lower) = (rows[first], rows[first + apart]);
-        let differing = _mm_and_si128(_mm_xor_si128(_mm_srli_epi64::<APART>(upper), lower), low);
-        rows[first + apart] = _mm_xor_si128(lower, differing);
-        rows[first] = _mm_xor_si128(upper, _mm_slli_epi64::<APART>(differing));
-    }
+fn interleave([a, b, c, d, e, f, g, h]: [__m128i; 8]) -> [__m128i; 8] {
+    [
+        _mm_unpacklo_epi8(a, e),
+        _mm_unpackhi_epi8(a, e),
+        _mm_unpacklo_epi8(b, f),
+        _mm_unpackhi_epi8(b, f),
+        _mm_unpacklo_epi8(c, g),
+        _mm_unpackhi_epi8(c, g),
+        _mm_unpacklo_epi8(d, h),
+        _mm_unpackhi_epi8(d, h),
+    ]
+}
+
+/// Exchanges bits between rows: those of the first row that are not in `low` change places with
+/// those of the second row that are.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn exchange<const APART: i32>(upper: __m128i, lower: __m128i, low: __m128i) -> (__m128i, __m128i) {
+    let differing = _mm_and_si128(_mm_xor_si128(_mm_srli_epi64::<APART>(upper), lower), low);
+    (_mm_xor_si128(upper, _mm_slli_epi64::<APART>(differing)), _mm_xor_si128(lower, differing))
 }

@@ -149,6 +149,12 @@ impl<'p> RegisterAllocator<'p> {
         })
     }
 
+    /// A slot of the frame that holds no value.
+    pub(super) fn slot(&mut self) -> Address {
+        self.frames += 1;
+        frame_address(self.frames - 1)
+    }
+
     /// The value lives in its frame slot from now on; returns the slot's place, to be written.
     pub(super) fn set_frame(&mut self, value: Value) -> Address {
         let frame = self.frame(value);

@@ -27,9 +27,12 @@
 //!
 //! With AVX-512 g and b are masks and i selects the words to be incremented. AVX2 has no masks: g
 //! and b are sign bits, and i chooses one of sixteen vectors of increments. The two words of SSE2
-//! are added in general registers, whose addition takes and leaves a carry.
+//! are added in general registers, whose addition takes and leaves a carry; they go there and back
+//! through the frame.
 //!
-//! **Bodies.** `IfAny` jumps over code whose streams would have no bit. `WhileAny` runs its body
+//! **Bodies.** `IfAny` jumps over code whose streams would have no bit. A body with carries (AVX2
+//! and SSE2, see `skips`) also runs while one of them is left over from the block before; it leaves
+//! behind whether one is, in a slot of the frame. `WhileAny` runs its body
 //! until the frontier has no new bit; only the first round receives what the block before handed
 //! on, and what all rounds hand on is collected in a second bank of carries.
 //!
@@ -44,12 +47,14 @@
 //! around a block (the loop, constants, asking memory ahead), which the module above has. Source:
 //! Cameron et al. 2014, section 3.
 
+mod bodies;
+
 use super::allocate::{basis_address, RegisterAllocator};
 use super::encode::*;
 use super::registers::Registers;
-use super::transpose::stream_register;
+use super::transpose::{slot, stream_register};
 use crate::kernel::liveness::Uses;
-use crate::program::pass::with_bases_first;
+use crate::program::pass::{owns_carries, with_bases_first};
 use crate::program::{BitProgram, Carry, Instruction, Op, Value};
 use crate::transpose::CHUNK_WORDS;
 
@@ -59,7 +64,7 @@ pub(super) const CHOICE: u8 = 0xCA;
 /// Emits a program for one block. With AVX-512 basis streams come in their registers, but for
 /// programs that look back, which find them in the frame; how many slots of the frame are taken
 /// then, from `frames` on.
-pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target, frames: u32) -> u32 {
+pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target, frames: u32) -> Emitted {
     // Basis streams that come in registers have to be claimed before anything else wants one: such
     // a program defines them first.
     let in_registers = target == Target::Avx512 && !program.looks_back();
@@ -76,6 +81,8 @@ pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target
         in_registers,
         carries: program.carries.len(),
         loops: 0,
+        idle: Vec::new(),
+        runs: None,
     };
     emitter.body(&program.body);
     // Streams that are kept follow the output, a chunk's words apart. The output is written last:
@@ -88,7 +95,17 @@ pub(super) fn emit_program(code: &mut Code, program: &BitProgram, target: Target
     }
     let output = emitter.in_register(program.output);
     emitter.code.store(Address { base: RDX, bytes: 0 }, output);
-    emitter.allocator.frames()
+    Emitted { frames: emitter.allocator.frames(), idle: emitter.idle, runs: emitter.runs }
+}
+
+/// What a program's code needs of the frame.
+pub(super) struct Emitted {
+    /// The slots that are taken.
+    pub(super) frames: u32,
+    /// Of bodies with carries: all zeros where a carry may be set, for all that is known.
+    pub(super) idle: Vec<Address>,
+    /// Counts how often such bodies ran.
+    pub(super) runs: Option<Address>,
 }
 
 struct Emitter<'c, 'p> {
@@ -100,7 +117,12 @@ struct Emitter<'c, 'p> {
     in_registers: bool,
     carries: usize,
     loops: u32,
+    idle: Vec<Address>,
+    runs: Option<Address>,
 }
+
+/// Slots at the start of an SSE2 frame: addends and sum of an addition.
+pub(super) const SUMS: [u32; 3] = [0, 1, 2];
 
 /// `(sum ⊕ class) ∨ markers` of sum, class and markers.
 const MATCH_STAR: u8 = 0xBE;
@@ -383,34 +405,35 @@ impl Emitter<'_, '_> {
     }
 
     /// Words are added in general registers, the carry between them and between blocks in the flag.
+    /// They go there and back through the frame: vector units have other work, memory little.
     fn sum_of_two_words(&mut self, register: u8, addend: u8, other: Operand, within: bool, carry: Carry) {
-        let Registers { scratch, scratch_2, .. } = self.registers;
         let mut other = other;
         if within {
             self.code.vector(VPANDQ, register, addend, other);
             other = Operand::Register(register);
         }
-        // Moves between registers leave the flag alone.
-        self.code.load_carry(received(carry));
-        self.code.first_word(RAX, addend);
-        self.code.second_word(R9, addend, scratch);
-        match other {
+        let [one, two, sum] = SUMS.map(slot);
+        self.code.store(one, addend);
+        let two = match other {
             Operand::Register(other) => {
-                self.code.first_word(R10, other);
-                self.code.add_with_carry(RAX, R10);
-                self.code.second_word(R10, other, scratch_2);
-                self.code.add_with_carry(R9, R10);
+                self.code.store(two, other);
+                two
             }
-            Operand::Memory(place) => {
-                self.code.add_memory_with_carry(RAX, place);
-                self.code.add_memory_with_carry(R9, Address { bytes: place.bytes + 8, ..place });
-            }
+            Operand::Memory(place) => place,
+        };
+        // Moves leave the flag alone.
+        self.code.load_carry(received(carry));
+        let word = |place: Address, at: i32| Address { bytes: place.bytes + 8 * at, ..place };
+        for at in 0..2 {
+            self.code.load_word(RAX, word(one, at));
+            self.code.add_memory_with_carry(RAX, word(two, at));
+            self.code.store_word(word(sum, at), RAX);
         }
         match self.loops {
             0 => self.code.store_carry(received(carry)),
             _ => self.code.unite_carry(self.handed_on(carry)),
         }
-        self.code.join_words(register, [RAX, R9], scratch);
+        self.code.load_words(register, sum, self.registers.scratch);
     }
 
     /// `eax ← (2·eax + carry) + r9 ⊕ r9`.
@@ -445,102 +468,6 @@ impl Emitter<'_, '_> {
             }
         }
     }
-
-    // --- bodies
-
-    fn if_any(&mut self, condition: Value, body: &[Instruction], yields: &[(Value, Value)]) {
-        // Nothing may be locked across a jump, and both ways begin with this state.
-        let condition_register = self.in_register(condition);
-        self.code.test_any(condition_register, self.registers.scratch);
-        self.allocator.finish();
-        let skip = self.code.jump(When::Zero);
-        let fork = self.allocator.fork();
-        self.body(body);
-        self.allocator.at += 1;
-        // What the body yields goes to the frame, where the way around it puts zeros.
-        let mut places = Vec::new();
-        for &(outer, inner) in yields {
-            let register = self.in_register(inner);
-            let place = self.allocator.set_frame(outer);
-            self.code.store(place, register);
-            self.allocator.finish();
-            places.push(place);
-        }
-        // Back to the state of the fork, which the way around the body still has.
-        self.allocator.join(self.code, &fork);
-        let done = self.code.jump(When::Always);
-        self.code.land(skip);
-        self.code.clear(self.registers.scratch);
-        places.iter().for_each(|&place| self.code.store(place, self.registers.scratch));
-        self.code.land(done);
-        yields.iter().for_each(|&(outer, _)| {
-            self.allocator.set_frame(outer);
-        });
-    }
-
-    fn while_any(&mut self, to: Value, initial: Value, frontier: Value, body: &[Instruction], next: Value) {
-        // Both what was reached and the frontier live in the frame: the body begins with memory and
-        // registers that are the same in every round.
-        let carries = carries_of(body);
-        let start = self.in_register(initial);
-        let (all, front) = (self.allocator.set_frame(to), self.allocator.set_frame(frontier));
-        self.code.store(all, start);
-        self.code.store(front, start);
-        self.allocator.finish();
-        // The second bank collects what all rounds of the outermost loop hand on.
-        if self.loops == 0 {
-            self.clear(carries.iter().map(|&carry| self.handed_on(carry)).collect());
-        }
-        self.loops += 1;
-        let head = self.code.here();
-        let fork = self.allocator.fork();
-        self.body(body);
-        self.allocator.at += 1;
-        // What the body found and was not there before is the next frontier, and joins the rest.
-        let new = self.in_register(next);
-        self.code.load(self.registers.scratch, Operand::Memory(all));
-        self.code.vector(VPANDNQ, self.registers.scratch_2, self.registers.scratch, Operand::Register(new));
-        self.code.vector(
-            VPORQ,
-            self.registers.scratch,
-            self.registers.scratch,
-            Operand::Register(self.registers.scratch_2),
-        );
-        self.code.store(all, self.registers.scratch);
-        self.code.store(front, self.registers.scratch_2);
-        self.allocator.finish();
-        // Only the first round receives what the block before handed on.
-        self.clear(carries.iter().map(|&carry| received(carry)).collect());
-        self.code.test_any(self.registers.scratch_2, self.registers.scratch);
-        // The jump back needs the registers of the loop's head. Loads leave the flags alone.
-        self.allocator.join(self.code, &fork);
-        let again = self.code.jump(When::NotZero);
-        self.code.land_at(again, head);
-        self.loops -= 1;
-        // What was collected becomes what the next block receives.
-        if self.loops == 0 {
-            for carry in carries {
-                self.code.load(self.registers.scratch, Operand::Memory(self.handed_on(carry)));
-                self.code.store(received(carry), self.registers.scratch);
-            }
-        }
-        self.allocator.set_frame(to);
-    }
-
-    fn clear(&mut self, places: Vec<Address>) {
-        self.code.clear(self.registers.scratch);
-        places.into_iter().for_each(|place| self.code.store(place, self.registers.scratch));
-    }
-}
-
-/// The carries of a body, bodies inside included.
-fn carries_of(body: &[Instruction]) -> Vec<Carry> {
-    let mut all = Vec::new();
-    for one in body {
-        all.extend(one.op.carry());
-        all.extend(one.op.body().map(carries_of).unwrap_or_default());
-    }
-    all
 }
 
 /// The table of the same function with its operands in another order: new operand `k` is old

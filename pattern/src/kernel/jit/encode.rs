@@ -261,25 +261,6 @@ impl Code {
         }
     }
 
-    /// `to` ← the first of two words: SSE2.
-    pub(crate) fn first_word(&mut self, to: Gpr, from: u8) {
-        self.assembler.sse_word_to(to, Vector::numbered(from));
-    }
-
-    /// `to` ← the second of two words: SSE2. Uses vector `spare`.
-    pub(crate) fn second_word(&mut self, to: Gpr, from: u8, spare: u8) {
-        const HIGH_TWICE: u8 = 0b11_10_11_10;
-        self.assembler.sse_permute_halves(Vector::numbered(spare), Vector::numbered(from), HIGH_TWICE);
-        self.assembler.sse_word_to(to, Vector::numbered(spare));
-    }
-
-    /// A vector of two words: SSE2. Uses vector `spare`.
-    pub(crate) fn join_words(&mut self, to: u8, words: [Gpr; 2], spare: u8) {
-        self.assembler.sse_word_from(Vector::numbered(to), words[0]);
-        self.assembler.sse_word_from(Vector::numbered(spare), words[1]);
-        self.assembler.sse(VPUNPCKLQDQ, Vector::numbered(to), Vector::numbered(spare));
-    }
-
     /// The carry flag ← a byte of memory that is 1 or 0. Uses `r10`.
     pub(crate) fn load_carry(&mut self, from: Address) {
         self.assembler.extend_into(Extend::ZeroByte, R10, Memory::from(from));
@@ -297,9 +278,34 @@ impl Code {
         self.assembler.alu(Alu::Or, Size::Byte, Memory::from(to), R10);
     }
 
-    /// `to ← to + from + carry flag`, 64 bits, which sets the carry flag.
-    pub(crate) fn add_with_carry(&mut self, to: Gpr, from: Gpr) {
-        self.assembler.alu(Alu::Adc, Size::Qword, to, from);
+    /// `rax ← rax ∨ a byte of memory`. Uses `r10`.
+    pub(crate) fn unite_byte(&mut self, from: Address) {
+        self.assembler.extend_into(Extend::ZeroByte, R10, Memory::from(from));
+        self.assembler.alu(Alu::Or, Size::Qword, RAX, R10);
+    }
+
+    /// A byte of memory ← whether `rax` is zero.
+    pub(crate) fn store_if_zero(&mut self, to: Address) {
+        self.assembler.alu(Alu::Or, Size::Qword, RAX, RAX);
+        self.assembler.set_if(Condition::Equal, Memory::from(to));
+    }
+
+    /// A word from memory.
+    pub(crate) fn load_word(&mut self, to: Gpr, from: Address) {
+        self.assembler.mov_from(Size::Qword, to, from.into());
+    }
+
+    /// A word to memory.
+    pub(crate) fn store_word(&mut self, to: Address, from: Gpr) {
+        self.assembler.mov(Size::Qword, Memory::from(to), from);
+    }
+
+    /// `to` ← two words from memory that were stored one by one: SSE2. Uses vector `spare`.
+    pub(crate) fn load_words(&mut self, to: u8, from: Address, spare: u8) {
+        let second = Address { bytes: from.bytes + 8, ..from };
+        self.assembler.sse_load_word(Vector::numbered(to), from.into());
+        self.assembler.sse_load_word(Vector::numbered(spare), second.into());
+        self.assembler.sse(VPUNPCKLQDQ, Vector::numbered(to), Vector::numbered(spare));
     }
 
     /// `to ← to + word of memory + carry flag`, 64 bits, which sets the carry flag.
@@ -383,6 +389,11 @@ impl Code {
     /// Compares 64 bits of memory with zero.
     pub(crate) fn compare_zero(&mut self, place: Address) {
         self.assembler.alu_immediate(Alu::Cmp, Size::Qword, Memory::from(place), 0);
+    }
+
+    /// Adds one to 64 bits of memory.
+    pub(crate) fn count(&mut self, place: Address) {
+        self.assembler.alu_immediate(Alu::Add, Size::Qword, Memory::from(place), 1);
     }
 
     /// Copies 64 bits of memory. Uses `rax`.

@@ -24,4 +24,6 @@ pub(crate) struct Frame {
     pub(super) values: Vec<FrameVector>,
     /// Basis streams that the code reads, if it does not compute them itself.
     pub(super) basis: Option<Box<Basis>>,
+    /// Blocks so far.
+    pub(super) blocks: u64,
 }

@@ -18,11 +18,12 @@
 //! second bank collects those of loops. AVX2 has neither masks nor three-input logic: overflow is a
 //! sign bit of `m ∧ c ∨ c ∧ ¬r`, increments come from a table of sixteen vectors at the start of
 //! the frame, and an advance puts together shifted words. SSE2 adds its two words in general
-//! registers, and its instructions write over their first operand. Left out: two blocks at a time:
-//! the processor overlaps blocks by itself, only carries tie them. Without AVX-512 the
-//! transposition reads memory in bursts and the program none, so the program asks for half of the
-//! text that the next transposition reads: with AVX2 complicated programs gain up to a third, the
-//! simplest lose a fiftieth. Source: Cameron et al. 2014, section 3.
+//! registers, and its instructions write over their first operand. Both jump over parts of a
+//! program that few blocks need ([`skips`]). Left out: two blocks at a time: the processor overlaps
+//! blocks by itself, only carries tie them. Without AVX-512 the transposition reads memory in
+//! bursts and the program none, so the program asks for half of the text that the next
+//! transposition reads: with AVX2 complicated programs gain up to a third, the simplest lose a
+//! fiftieth. Source: Cameron et al. 2014, section 3.
 
 mod allocate;
 mod emit;
@@ -30,19 +31,22 @@ mod encode;
 mod frame;
 mod memory;
 mod registers;
+mod skips;
 mod transpose;
 
 use crate::program::pass::{bases, for_ascii, with_ternaries};
 use crate::program::{BitProgram, Instruction, Op};
 use crate::transpose::{Basis, Transposer, BLOCK_BYTES, CHUNK_BYTES, CHUNK_WORDS, HISTORY_WORDS};
 use allocate::basis_address;
-use emit::{emit_program, CHOICE};
+use emit::{emit_program, CHOICE, SUMS};
 pub(crate) use encode::Target;
 use encode::*;
 use frame::FrameVector;
 pub(crate) use frame::{Direction, Frame};
 use memory::Executable;
 use registers::Registers;
+use skips::{with_skips, Worth};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Text (AVX-512) or the first block of basis stream 0, `carries`, `output`, number of blocks,
 /// `frame`, the chunk's text.
@@ -51,6 +55,9 @@ type EntryFunction =
 
 /// How far ahead of its own text a block asks for some: the next chunk.
 const AHEAD_BYTES: i32 = CHUNK_BYTES as i32;
+
+/// After so many blocks jumps are judged by how often they were taken.
+const JUDGED_BLOCKS: u64 = 4096;
 
 /// This part of each block's lines is asked for; the rest is left to the transposition, as simple
 /// programs lose by more.
@@ -70,12 +77,29 @@ pub(crate) struct Translation {
     terminator: u8,
     /// What fills the basis streams, where the code does not make them itself.
     transposer: Option<Transposer>,
+    /// The slot that counts how often parts ran that may be jumped over, and what jumps are worth.
+    runs: Option<usize>,
+    worth: Worth,
+    /// Whether a text was seen in which they are worth nothing.
+    is_vain: AtomicBool,
+}
+
+/// Whether parts of a program may be jumped over where that is expected to be worth it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Skips {
+    Chosen,
+    None,
 }
 
 impl Translation {
     /// Translates; nothing where the system refuses executable memory, or for logic that the target
     /// lacks. The machine must have the target's instructions: AVX-512 with VBMI2, AVX2, or SSE2.
-    pub(crate) fn new(program: &BitProgram, target: Target, direction: Direction) -> Option<Translation> {
+    pub(crate) fn new(
+        program: &BitProgram,
+        target: Target,
+        direction: Direction,
+        skips: Skips,
+    ) -> Option<Translation> {
         assert!(direction == Direction::Forwards || target == Target::Avx512, "AVX2 and SSE2 read forwards");
         let suited = |program: &BitProgram| match target {
             Target::Avx512 => Some(with_ternaries(program)),
@@ -91,7 +115,22 @@ impl Translation {
             Target::Avx2 => Some(Transposer::named("avx2")?),
             Target::Sse2 => Some(Transposer::named("sse2")?),
         };
-        let (code, frames) = translate(&full, ascii.as_ref(), target, direction);
+        // Parts that few blocks need are jumped over, in the program for ASCII if there are two: of
+        // what holds when the other one has run nothing is known.
+        let has_skips = skips == Skips::Chosen && target != Target::Avx512;
+        let skipping = |program| with_skips(program, 8 * vector_bytes(target));
+        let (full, ascii, worth) = match ascii {
+            Some(ascii) if has_skips => {
+                let (ascii, worth) = skipping(ascii);
+                (full, Some(ascii), worth)
+            }
+            None if has_skips => {
+                let (full, worth) = skipping(full);
+                (full, None, worth)
+            }
+            ascii => (full, ascii, Worth::default()),
+        };
+        let (code, frames, runs) = translate(&full, ascii.as_ref(), target, direction);
         let memory = Executable::new(&code).ok()?;
         let (starts, terminator) = (program.carries.clone(), program.terminator);
         let (carries, frames) = (starts.len(), frames as usize);
@@ -106,6 +145,9 @@ impl Translation {
             starts,
             terminator,
             transposer,
+            runs,
+            worth,
+            is_vain: AtomicBool::new(false),
         })
     }
 
@@ -136,7 +178,12 @@ impl Translation {
             Target::Sse2 => {}
         }
         let basis = self.transposer.map(|_| Basis::new(self.terminator));
-        Frame { carries, values, basis }
+        Frame { carries, values, basis, blocks: 0 }
+    }
+
+    /// Whether jumps over parts of the program have turned out to be worth nothing.
+    pub(crate) fn is_vain(&self) -> bool {
+        self.is_vain.load(Ordering::Relaxed)
     }
 
     /// Computes the output of a part of the text, of whole blocks; the output's first bit is the
@@ -183,6 +230,12 @@ impl Translation {
         if let Some(basis) = &mut frame.basis {
             basis.forget(words);
         }
+        if let Some(runs) = self.runs {
+            frame.blocks += blocks;
+            if frame.blocks >= JUDGED_BLOCKS && self.worth.is_vain(frame.values[runs].0[0], frame.blocks) {
+                self.is_vain.store(true, Ordering::Relaxed);
+            }
+        }
     }
 }
 
@@ -209,13 +262,13 @@ fn only_choices(body: &[Instruction]) -> bool {
     })
 }
 
-/// The function's code, and the frame slots that it needs.
+/// The function's code, the frame slots that it needs, and the one that counts runs of parts.
 fn translate(
     full: &BitProgram,
     ascii: Option<&BitProgram>,
     target: Target,
     direction: Direction,
-) -> (Vec<u8>, u32) {
+) -> (Vec<u8>, u32, Option<usize>) {
     // In front of the loop: the register of all ones, and where the code does not transpose the
     // text's address, which comes as the sixth argument and is kept for asking memory ahead.
     let mut code = Code::new(target);
@@ -237,26 +290,34 @@ fn translate(
             if target == Target::Avx2 {
                 INCREMENTS
             } else {
-                0
+                SUMS.len() as u32
             }
         }
     };
     // A block of ASCII behind ASCII runs the program that is left of it there, and jumps over the
     // whole one.
     let mut after_ascii = None;
+    let mut runs = None;
     if let Some(ascii) = ascii {
         let beyond = unless_ascii(&mut code, target, registers);
         if ascii.looks_back() {
             store_streams(&mut code, target);
         }
-        frames = emit_program(&mut code, ascii, target, frames);
+        let emitted = emit_program(&mut code, ascii, target, frames);
+        (frames, runs) = (emitted.frames, emitted.runs);
         after_ascii = Some(code.jump(When::Always));
         beyond.into_iter().for_each(|jump| code.land(jump));
+        // The whole program may leave carries in what the other one has left out.
+        if !emitted.idle.is_empty() {
+            code.clear(registers.scratch);
+            emitted.idle.iter().for_each(|&place| code.store(place, registers.scratch));
+        }
     }
     if full.looks_back() {
         store_streams(&mut code, target);
     }
-    frames = emit_program(&mut code, full, target, frames);
+    let emitted = emit_program(&mut code, full, target, frames);
+    (frames, runs) = (emitted.frames, runs.or(emitted.runs));
     if let Some(jump) = after_ascii {
         code.land(jump);
     }
@@ -274,7 +335,7 @@ fn translate(
     let again = code.jump(When::NotZero);
     code.land_at(again, top);
     code.return_to_caller();
-    (code.into_bytes(), frames)
+    (code.into_bytes(), frames, runs.map(slot_number))
 }
 
 /// Goes on where the block and the 64 bytes before it are ASCII: the jumps that are taken where
@@ -296,6 +357,11 @@ fn store_streams(code: &mut Code, target: Target) {
     if target == Target::Avx512 {
         transpose::store_streams(code);
     }
+}
+
+/// The number of a slot of the frame.
+fn slot_number(place: Address) -> usize {
+    place.bytes as usize / size_of::<FrameVector>()
 }
 
 /// Prefetches for one block.

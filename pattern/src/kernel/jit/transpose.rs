@@ -40,7 +40,8 @@ const SPARE: u8 = CONSTANTS[0];
 const EVEN: u8 = 0x88;
 const ODD: u8 = 0xDD;
 
-fn slot(number: u32) -> Address {
+/// A slot of the frame.
+pub(super) fn slot(number: u32) -> Address {
     Address { base: R8, bytes: number as i32 * 64 }
 }
 

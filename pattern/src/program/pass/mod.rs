@@ -12,4 +12,4 @@ pub(super) mod renumber;
 pub use ascii::for_ascii;
 pub use fuse::with_ternaries;
 pub use renumber::without_dead_code;
-pub(crate) use renumber::{bases, with_bases_first};
+pub(crate) use renumber::{bases, owns_carries, with_bases_first};

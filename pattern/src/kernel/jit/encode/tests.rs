@@ -207,22 +207,25 @@ fn the_forms_of_sse2_are_what_they_say() {
     code.shift_left(5, 5, 7);
     code.shift_right(13, 57);
     code.load_carry(place);
-    code.first_word(RAX, 4);
-    code.second_word(R9, 4, 13);
-    code.add_with_carry(RAX, R10);
-    code.add_memory_with_carry(R9, place);
+    code.load_word(RAX, place);
+    code.add_memory_with_carry(RAX, place);
+    code.store_word(place, RAX);
     code.store_carry(place);
     code.unite_carry(place);
-    code.join_words(4, [RAX, R9], 13);
+    code.load_words(4, place, 13);
+    code.unite_byte(place);
+    code.store_if_zero(place);
+    code.count(place);
     code.return_to_caller();
     let expected = "pcmpeqd xmm15, xmm15; pxor xmm3, xmm3; movdqu xmm4, [rsi+80h]; movdqa xmm4, xmm12; \
                     movdqu [rsi+80h], xmm4; pxor xmm13, xmm13; pcmpeqb xmm13, xmm12; \
                     pmovmskb eax, xmm13; cmp eax, 0FFFFh; movq xmm13, [rsi+80h]; \
                     punpcklqdq xmm13, xmm4; movdqa xmm5, xmm4; psllq xmm5, 7; psllq xmm5, 7; \
                     psrlq xmm13, 39h; movzx r10d, byte ptr [rsi+80h]; add r10d, 0FFFFFFFFh; \
-                    movq rax, xmm4; pshufd xmm13, xmm4, 0EEh; movq r9, xmm13; adc rax, r10; \
-                    adc r9, [rsi+80h]; setb [rsi+80h]; setb r10b; or [rsi+80h], r10b; movq xmm4, rax; \
-                    movq xmm13, r9; punpcklqdq xmm4, xmm13; ret";
+                    mov rax, [rsi+80h]; adc rax, [rsi+80h]; mov [rsi+80h], rax; setb [rsi+80h]; \
+                    setb r10b; or [rsi+80h], r10b; movq xmm4, [rsi+80h]; movq xmm13, [rsi+88h]; \
+                    punpcklqdq xmm4, xmm13; movzx r10d, byte ptr [rsi+80h]; or rax, r10; \
+                    or rax, rax; sete [rsi+80h]; add qword ptr [rsi+80h], 1; ret";
     assert_eq!(decoded(code).join("; "), expected);
 }
 
