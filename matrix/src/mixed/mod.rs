@@ -20,8 +20,8 @@
 //! # Ok::<(), lightfoot_matrix::Error>(())
 //! ```
 //!
-//! **Why this way.** Instructions for such products (VNNI, AVX512-BF16, AMX) take a 32-bit *word* of
-//! each operand, which holds four bytes or two halves that follow each other along `k`, and add
+//! **Why this way.** Instructions for such products (VNNI, AVX512-BF16, AMX) take a 32-bit *word*
+//! of each operand, which holds four bytes or two halves that follow each other along `k`, and add
 //! their two or four products to one 32-bit sum. So both operands are copied block by block to
 //! panels of such words, and one set of loops serves all types. A processor
 //! without these instructions gets words of two widened 16-bit numbers (`vpmaddwd`, which is exact
@@ -32,7 +32,8 @@
 //! are not read, and if β = 0 `C` is not read. Kernels with AVX512-BF16 take subnormal numbers as
 //! zeros, because the instruction does.
 //!
-//! **What it leaves out.** Zero points and scales of quantised numbers, sums in `f16`, tiles of `f16`.
+//! **What it leaves out.** Zero points and scales of quantised numbers, sums in `f16`, and
+//! `f16` in tile registers.
 //!
 //! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, VPDPBUSD and
 //! VDPBF16PS; Goto and van de Geijn 2008 (the loops).

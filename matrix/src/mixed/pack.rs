@@ -26,8 +26,8 @@ const EDGE: usize = 8;
 /// A packing function: its name and the features that it is compiled with.
 macro_rules! packing {
     ($name:ident $(, $features:literal)?) => {
-        /// Packs steps `ks` of the rows `rows` into panels of `ROWS` rows and `groups` groups, which
-        /// are at least those of the steps.
+        /// Packs steps `ks` of the rows `rows` into panels of `ROWS` rows and `groups` groups,
+        /// which are at least those of the steps.
         ///
         /// # Safety
         /// These entries of the source are readable, and the processor has the function's features.
@@ -51,8 +51,8 @@ packing!(plain);
 packing!(avx2, "avx2");
 packing!(avx512, "avx512f,avx512bw,avx512vl");
 
-/// Packs the words of each row side by side, `groups` of them, with zeros behind the last step: rows
-/// whose steps are contiguous and whose words are their own bytes are copied.
+/// Packs the words of each row side by side, `groups` of them, with zeros behind the last step:
+/// rows whose steps are contiguous and whose words are their own bytes are copied.
 ///
 /// # Safety
 /// The requirements of [`avx512`], which packs all others.
@@ -76,7 +76,7 @@ pub(super) unsafe fn rows<T: Word<DEPTH>, const DEPTH: usize>(
     for (row, words) in rows.zip(panels.chunks_exact_mut(groups)) {
         // Steps of a word that lacks some, and words behind them.
         words[ks.len() / DEPTH..].fill(0);
-        // SAFETY: the steps of this row are contiguous and readable, and no more than the words hold.
+        // SAFETY: the steps of this row are contiguous and readable, and fit into its words.
         unsafe { source.place(row, ks.start).copy_to_nonoverlapping(words.as_mut_ptr().cast(), ks.len()) };
     }
 }

@@ -95,9 +95,9 @@ impl<P: Product> TileKernel<P> {
         P::KERNELS.iter().filter(|kernel| (kernel.is_available)())
     }
 
-    /// The fastest kernel of this processor for large products. Feature bits decide, and for `bf16` a
-    /// measurement of a few microseconds, once: some processors that have its instruction take four
-    /// times as long for it as for one of `f32`, which does half of its work.
+    /// The fastest kernel of this processor for large products. Feature bits decide, and for `bf16`
+    /// a measurement of a few microseconds, once: some processors that have its instruction take
+    /// four times as long for it as for one of `f32`, which does half of its work.
     pub fn best() -> &'static TileKernel<P> {
         let mut kernels = Self::available().filter(|kernel| (kernel.is_fast)());
         kernels.next().expect("the scalar kernel runs anywhere")

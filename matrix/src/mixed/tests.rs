@@ -1,5 +1,5 @@
-//! The loops around kernels that want whole tiles, with a kernel in plain Rust: no such processor is
-//! needed.
+//! The loops around kernels that want whole tiles, with a kernel in plain Rust: no such processor
+//! is needed.
 
 use super::kernel::Tile;
 use super::product::{Around, Blocks, RightWords, TileKernel};
