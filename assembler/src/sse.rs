@@ -17,9 +17,6 @@ const MOVDQA_LOAD: VectorInstruction = of(1, 1, 0x6f);
 const MOVDQU_LOAD: VectorInstruction = of(2, 1, 0x6f);
 const MOVDQU_STORE: VectorInstruction = of(2, 1, 0x7f);
 const MOVQ_LOAD: VectorInstruction = of(2, 1, 0x7e);
-const MOVQ_FROM_GENERAL: VectorInstruction = of(1, 1, 0x6e);
-const MOVQ_TO_GENERAL: VectorInstruction = of(1, 1, 0x7e);
-const PSHUFD: VectorInstruction = of(1, 1, 0x70);
 const SHIFT_WORDS: VectorInstruction = of(1, 1, 0x73);
 const PMOVMSKB: VectorInstruction = of(1, 1, 0xd7);
 
@@ -100,26 +97,6 @@ impl Assembler {
     #[inline(always)]
     pub fn sse_load_word(&mut self, to: Vector, from: Memory) {
         self.append(&legacy(MOVQ_LOAD, Part::Half, to.number(), from.into()));
-    }
-
-    /// `movq`: the first word from a general register, zeros behind it.
-    #[inline(always)]
-    pub fn sse_word_from(&mut self, to: Vector, from: Gpr) {
-        self.append(&legacy(MOVQ_FROM_GENERAL, Part::Whole, to.number(), other(from.number())));
-    }
-
-    /// `movq`: the first word into a general register.
-    #[inline(always)]
-    pub fn sse_word_to(&mut self, to: Gpr, from: Vector) {
-        self.append(&legacy(MOVQ_TO_GENERAL, Part::Whole, from.number(), other(to.number())));
-    }
-
-    /// `pshufd`: halves of words by four numbers of two bits.
-    #[inline(always)]
-    pub fn sse_permute_halves(&mut self, to: Vector, from: impl Into<VectorOperand>, order: u8) {
-        let mut instruction = legacy(PSHUFD, Part::Half, to.number(), from.into());
-        instruction.byte(order);
-        self.append(&instruction);
     }
 
     /// `psllq`: words to the left.

@@ -505,10 +505,7 @@ fn vectors_of_sse2_take_every_register() {
                 is(&format!("{name} xmm{n}, xmm{m}"), |c| c.sse(what, to, from));
             }
             is(&format!("movdqa xmm{n}, xmm{m}"), |c| c.sse_load(to, from));
-            is(&format!("pshufd xmm{n}, xmm{m}, 0xee"), |c| c.sse_permute_halves(to, from, 0xee));
-            let (word, half) = (QWORDS[usize::from(m)], DWORDS[usize::from(m)]);
-            is(&format!("movq xmm{n}, {word}"), |c| c.sse_word_from(to, Gpr::numbered(m)));
-            is(&format!("movq {word}, xmm{n}"), |c| c.sse_word_to(Gpr::numbered(m), to));
+            let half = DWORDS[usize::from(m)];
             is(&format!("pmovmskb {half}, xmm{n}"), |c| c.sse_byte_signs(Gpr::numbered(m), to));
         }
         let words = Vector::numbered(n);
