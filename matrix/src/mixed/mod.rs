@@ -29,8 +29,9 @@
 //!
 //! **What it promises.** Integers are the sums of all products modulo 2³², with every kernel.
 //! Floats lie within γ of the number of terms. Threads never change a bit. If α = 0 the operands
-//! are not read, and if β = 0 `C` is not read. Kernels with AVX512-BF16 take subnormal numbers as
-//! zeros, because the instruction does.
+//! are not read, and if β = 0 `C` is not read. Kernels with AVX512-BF16 and AMX take subnormal
+//! numbers as zeros, because the instructions do. Where the processor has AMX, the first question
+//! for kernels asks Linux for its registers, for the whole process and for good.
 //!
 //! **What it leaves out.** Zero points and scales of quantised numbers, sums in `f16`, and
 //! `f16` in tile registers.
