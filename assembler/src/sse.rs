@@ -11,7 +11,7 @@
 use crate::code::Assembler;
 use crate::instruction::Instruction;
 use crate::operand::{Gpr, Memory, Vector};
-use crate::vector::{modrm, of, other, VectorInstruction, VectorOperand};
+use crate::vector::{modrm, of, VectorInstruction, VectorOperand};
 
 const MOVDQA_LOAD: VectorInstruction = of(1, 1, 0x6f);
 const MOVDQU_LOAD: VectorInstruction = of(2, 1, 0x6f);
