@@ -58,8 +58,8 @@ impl<P: Product> Block<P> {
         let groups = groups_of(self.k.min(block_k));
         let words = |count: usize, most: usize, unit: usize| count.min(most).next_multiple_of(unit) * groups;
         let columns = kernel.columns as isize;
-        // Kernels repeat single words of `B`, which they can read anywhere, or take its columns where
-        // their words are adjacent and every tile is whole.
+        // Kernels repeat single words of `B`, which they can read anywhere, or take its columns
+        // where their words are adjacent and every tile is whole.
         let unpacked = kernel.takes_right_unpacked()
             && self.b.strides().1 == 1
             && self.k.is_multiple_of(kernel.depth * kernel.blocks.unit)
